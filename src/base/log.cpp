@@ -1,0 +1,84 @@
+// The one logger. It is the project's only global: every layer may warn, and a child process must keep
+// writing to the same place without being handed anything.
+#include "base/log.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/clock.hpp"
+#include "base/strings.hpp"
+#include "pinfold/unique_fd.hpp"
+
+namespace pinfold {
+
+namespace {
+
+struct Logger {
+    UniqueFd file;
+    bool json = false;
+    bool debug = false;
+    int64_t started = monotonic_ns();
+};
+
+Logger& logger() {
+    static Logger instance;
+    return instance;
+}
+
+// One write() per line, so that lines of parent and child do not mix. Nothing can be done if it fails.
+void write_line(int fd, std::string line) {
+    line += '\n';
+    [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
+}
+
+std::string file_line(std::string_view level, std::string_view message) {
+    const std::string time = rfc3339_now();
+    if (logger().json) {
+        return concat("{\"level\":\"", level, "\",\"msg\":", json_quoted(message), ",\"time\":\"", time, "\"}");
+    }
+    return concat("time=\"", time, "\" level=", level, " msg=", json_quoted(message));
+}
+
+void log_line(std::string_view level, std::string_view message) {
+    if (logger().file) write_line(logger().file.get(), file_line(level, message));
+    else if (logger().json) write_line(STDERR_FILENO, file_line(level, message));
+    else write_line(STDERR_FILENO, concat("pinfold: ", level, ": ", message));
+}
+
+}  // namespace
+
+Result<void> open_log(const LogOptions& options) {
+    logger().debug = options.debug;
+    logger().json = options.json;
+    if (options.file.empty()) return {};
+    UniqueFd fd(::open(options.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!fd) return errno_error(concat("open log file ", quoted(options.file)));
+    logger().file = std::move(fd);
+    return {};
+}
+
+bool debug_enabled() { return logger().debug; }
+
+void log_debug(std::string_view message) {
+    if (!logger().debug) return;
+    char elapsed[32];
+    std::snprintf(elapsed, sizeof elapsed, "[%8.3f ms] ", double(monotonic_ns() - logger().started) / 1e6);
+    log_line("debug", concat(elapsed, message));
+}
+
+void log_warning(std::string_view message) { log_line("warning", message); }
+
+void log_error(const Error& error) {
+    if (logger().file) {
+        const std::string hint = error.hint.empty() ? "" : concat(" (hint: ", error.hint, ")");
+        write_line(logger().file.get(), file_line("error", concat(error.message, hint)));
+    }
+    write_line(STDERR_FILENO, concat("pinfold: ", error.message));
+    if (!error.hint.empty()) write_line(STDERR_FILENO, concat("hint: ", error.hint));
+}
+
+}  // namespace pinfold

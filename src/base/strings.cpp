@@ -1,0 +1,84 @@
+// Small string helpers that g++ 12's library lacks.
+#include "base/strings.hpp"
+
+namespace pinfold {
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+    std::vector<std::string_view> parts;
+    for (;;) {
+        const size_t at = text.find(separator);
+        parts.push_back(text.substr(0, at));
+        if (at == std::string_view::npos) return parts;
+        text.remove_prefix(at + 1);
+    }
+}
+
+std::string join(const std::vector<std::string>& items, std::string_view separator) {
+    std::string out;
+    for (const std::string& item : items) {
+        if (&item != &items.front()) out += separator;
+        out += item;
+    }
+    return out;
+}
+
+namespace {
+
+void append_hex(std::string& out, std::string_view prefix, unsigned char byte) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    out += prefix;
+    out += kDigits[byte >> 4];
+    out += kDigits[byte & 15];
+}
+
+// The length of the well-formed UTF-8 sequence that starts the text, 0 if there is none.
+size_t utf8_length(std::string_view text) {
+    const auto lead = static_cast<unsigned char>(text[0]);
+    const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+    if (length == 0 || length > text.size()) return 0;
+    for (size_t i = 1; i < length; ++i) {
+        if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+    }
+    if (length < 3) return length;
+    const auto second = static_cast<unsigned char>(text[1]);
+    const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+    const bool out_of_range = (lead == 0xed && second > 0x9f) || (lead == 0xf4 && second > 0x8f);
+    return overlong || out_of_range ? 0 : length;
+}
+
+void append_json_control(std::string& out, char c) {
+    switch (c) {
+        case '\n': out += "\\n"; break;
+        case '\t': out += "\\t"; break;
+        case '\r': out += "\\r"; break;
+        default: append_hex(out, "\\u00", static_cast<unsigned char>(c));
+    }
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+    std::string out = "'";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte == 0x7f) append_hex(out, "\\x", byte);
+        else out += c;
+    }
+    return out + "'";
+}
+
+std::string json_quoted(std::string_view text) {
+    std::string out = "\"";
+    while (!text.empty()) {
+        const size_t length = utf8_length(text);
+        const char c = text[0];
+        if (length == 0) out += "\xef\xbf\xbd";
+        else if (c == '"' || c == '\\') (out += '\\') += c;
+        else if (static_cast<unsigned char>(c) < 0x20) append_json_control(out, c);
+        else out += text.substr(0, length);
+        text.remove_prefix(length == 0 ? 1 : length);
+    }
+    return out + "\"";
+}
+
+}  // namespace pinfold

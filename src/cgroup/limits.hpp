@@ -1,0 +1,32 @@
+// linux.resources as writes to the control files of a cgroup v2 group. Pure: used for new groups and for updates.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pinfold/result.hpp"
+#include "pinfold/spec.hpp"
+
+namespace pinfold {
+
+struct CgroupWrite {
+    std::string file;      // "memory.max"
+    std::string value;     // "67108864"
+    std::string property;  // "linux.resources.memory.limit": what an error names
+};
+
+// In the order in which they have to be written. Zeros mean "not set", as engines send them. An error where the
+// numbers contradict each other or where cgroup v2 has nothing that could enforce the property.
+Result<std::vector<CgroupWrite>> cgroup_writes(const Resources& resources);
+
+// The write leaves a new group as the kernel made it, so it asks for no controller.
+bool is_kernel_default(const CgroupWrite& write);
+
+// "memory" for "memory.max"; empty for "cgroup.*", which every group has.
+std::string_view controller_of(std::string_view file);
+
+// "linux.resources.memory.limit, linux.resources.pids.limit"
+std::string properties_of(const std::vector<CgroupWrite>& writes);
+
+}  // namespace pinfold

@@ -1,0 +1,40 @@
+// What a container asks of cgroups, decided before anything is touched. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cgroup/layout.hpp"
+#include "cgroup/limits.hpp"
+#include "pinfold/result.hpp"
+#include "pinfold/spec.hpp"
+
+namespace pinfold {
+
+enum class CgroupManager : uint8_t { cgroupfs, disabled };
+
+struct CgroupPlan {
+    bool enabled = false;  // false: no group is made, the container stays in its caller's
+    std::string mount;
+    std::string path;      // below the mount, "/pinfold/web"
+    bool hybrid = false;   // for the hint where a controller is missing
+    std::vector<std::string> controllers;  // to enable in every group above
+    std::vector<CgroupWrite> writes;
+    std::vector<DeviceRule> device_rules;  // oldest first, without the standard devices
+    bool filter_devices = false;
+    bool filter_may_fail = false;  // the caller may lack the right to bpf(2), but then its payload makes no nodes
+};
+
+// The parent of every group whose place the configuration does not say.
+inline constexpr std::string_view kCgroupHome = "/pinfold";
+
+// devices_made: the nodes that the container gets; it may use them whatever linux.resources.devices says.
+Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const CgroupHost& host,
+                               CgroupManager manager, bool new_user_namespace_or_rootless,
+                               std::span<const Device> devices_made);
+
+// "/a/b" for "a//b/": clean and below the top, or an error. What is removed later goes through here as well.
+Result<std::string> clean_cgroup_path(std::string_view path);
+
+}  // namespace pinfold

@@ -1,0 +1,145 @@
+// Removing a container's group: at once where it is empty, else after an end has been put to all that runs in it.
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+
+#include "base/clock.hpp"
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "cgroup/cgroup.hpp"
+#include "cgroup/control_files.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr int64_t kPatienceMs = 5000;
+constexpr int64_t kKillAgainMs = 50;
+
+class Deadline {
+public:
+    int64_t left_ms() const { return std::max<int64_t>(0, (end_ - monotonic_ns()) / 1'000'000); }
+
+private:
+    int64_t end_ = monotonic_ns() + kPatienceMs * 1'000'000;
+};
+
+// One whole tree at once, against which no fork can race. Absent before Linux 5.14.
+Result<void> kill_tree(int group) {
+    const auto killed = write_file_at(group, "cgroup.kill", "1");
+    if (!killed && killed.error().code != ENOENT) return killed;
+    return {};
+}
+
+// One by one, and only what is in this very group. Processes that our PID namespace does not see are listed as 0,
+// which kill() would take for our own process group.
+Result<void> kill_members(int group) {
+    const std::string list = TRY(read_control(group, "cgroup.procs"));
+    for (const std::string_view line : split(list, '\n')) {
+        const pid_t pid = parse_number<pid_t>(line).value_or(0);
+        if (pid > 0) ::kill(pid, SIGKILL);
+    }
+    return {};
+}
+
+Result<void> empty_group(int group, const Deadline& deadline) {
+    const UniqueFd events = TRY(open_at(group, "cgroup.events", O_RDONLY));
+    for (;;) {
+        char text[256];
+        const ssize_t got = ::pread(events.get(), text, sizeof text, 0);
+        if (got < 0) return errno_error("read cgroup.events");
+        if (!has_event(std::string_view(text, size_t(got)), "populated")) return {};
+        if (deadline.left_ms() == 0) {
+            return plain_error(concat("processes are still there ", kPatienceMs / 1000, " s after SIGKILL"))
+                .with_hint("one that waits for a device or a file server cannot be killed; try again later");
+        }
+        TRY(kill_members(group));
+        pollfd change{events.get(), POLLPRI, 0};
+        ::poll(&change, 1, static_cast<int>(std::min(deadline.left_ms(), kKillAgainMs)));
+    }
+}
+
+// Any group directly below, or an empty name.
+Result<std::string> find_child(int group) {
+    UniqueFd again = TRY(open_at(group, ".", O_RDONLY | O_DIRECTORY));
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(again.get()), ::closedir);
+    if (!entries) return errno_error("read the groups below");
+    again.release();
+    while (const dirent* entry = ::readdir(entries.get())) {
+        const std::string_view name = entry->d_name;
+        if (entry->d_type == DT_DIR && name != "." && name != "..") return std::string(name);
+    }
+    return std::string();
+}
+
+Result<void> remove_leaf(int parent, const std::string& name, const Deadline& deadline) {
+    for (;;) {
+        if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+        if (errno != EBUSY || deadline.left_ms() == 0) return errno_error(concat("remove ", name));
+        const UniqueFd leaf(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+        if (leaf) TRY(empty_group(leaf.get(), deadline));
+    }
+}
+
+// The group itself and all below it, leaves first. A payload can nest groups deeper than there are descriptors or
+// stack to follow them down, so this holds one group at a time and goes back up by "..".
+Result<void> remove_tree(UniqueFd parent, const std::string& top, const Deadline& deadline) {
+    std::vector<std::string> way = {top};
+    UniqueFd here = std::move(parent);
+    while (!way.empty()) {
+        UniqueFd group(::openat(here.get(), way.back().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+        if (!group && errno != ENOENT) return errno_error(concat("open ", way.back()));
+        if (group) {
+            const std::string child = TRY(find_child(group.get()));
+            if (!child.empty()) {
+                way.push_back(child);
+                here = std::move(group);
+                continue;
+            }
+        }
+        TRY(remove_leaf(here.get(), way.back(), deadline));
+        way.pop_back();
+        if (!way.empty()) here = TRY(open_at(here.get(), "..", O_PATH | O_DIRECTORY));
+    }
+    return {};
+}
+
+Result<void> remove_busy(const std::string& mount, const std::string& path) {
+    const Deadline deadline;
+    const size_t slash = path.rfind('/');
+    UniqueFd parent = TRY(open_at(AT_FDCWD, mount + path.substr(0, slash), O_PATH | O_DIRECTORY));
+    const std::string name = path.substr(slash + 1);
+    const UniqueFd group(::openat(parent.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!group) return errno == ENOENT ? Result<void>() : errno_error(concat("open ", name));
+    TRY(kill_tree(group.get()));
+    return remove_tree(std::move(parent), name, deadline);
+}
+
+}  // namespace
+
+void remove_empty_home(const std::string& mount, const std::string& path) {
+    if (!path.starts_with(concat(kCgroupHome, '/'))) return;
+    for (size_t end = path.rfind('/'); end >= kCgroupHome.size(); end = path.rfind('/', end - 1)) {
+        if (::rmdir((mount + path.substr(0, end)).c_str()) != 0) return;
+    }
+}
+
+Result<void> remove_cgroup(const std::string& mount, const std::string& path) {
+    if (mount.empty() || path.empty()) return {};
+    const std::string clean = TRY(clean_cgroup_path(path));
+    const std::string name = mount + clean;
+    const bool gone = ::rmdir(name.c_str()) == 0 || errno == ENOENT;
+    if (!gone && errno != EBUSY && errno != ENOTEMPTY) return errno_error(concat("remove cgroup ", name));
+    if (!gone) TRY_IN(concat("remove cgroup ", name), remove_busy(mount, clean));
+    remove_empty_home(mount, clean);
+    return {};
+}
+
+}  // namespace pinfold

@@ -1,0 +1,33 @@
+// The five capability sets, as bit masks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "pinfold/result.hpp"
+
+namespace pinfold {
+
+struct CapabilitySets {
+    uint64_t bounding = 0;
+    uint64_t effective = 0;
+    uint64_t permitted = 0;
+    uint64_t inheritable = 0;
+    uint64_t ambient = 0;
+};
+
+// The bit of "CAP_CHOWN", or nothing for a name that neither libcap nor this kernel knows.
+std::optional<uint64_t> capability_bit(const std::string& name);
+
+// What the caller itself may pass on.
+uint64_t own_permitted_capabilities();
+
+// Bounding comes first, while CAP_SETPCAP is still there; the rest last, after the change of user.
+Result<void> drop_bounding_set(uint64_t keep);
+Result<void> apply_capabilities(const CapabilitySets& sets);
+
+// After the change of user the effective set is empty, though the permitted one was kept: make it usable.
+Result<void> raise_permitted_capabilities();
+
+}  // namespace pinfold

@@ -1,0 +1,113 @@
+// The mounts of a config.json, made and placed.
+#include "kernel/container_mounts.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "kernel/copy_up.hpp"
+
+namespace pinfold {
+
+namespace {
+
+Result<UniqueFd> open_directory(const RootFd& root, const MountRequest& request) {
+    if (!request.plain_destination) return root.make_directory(request.destination);
+    Result<UniqueFd> found = root.open_without_symlinks(request.destination, O_PATH | O_DIRECTORY);
+    if (found) return found;
+    if (found.error().code == ENOENT) return root.make_directory(request.destination);
+    if (found.error().code != ELOOP) return found;
+    return plain_error(concat(request.filesystem.type, " must be mounted on a plain directory, and this path leads through a symlink"))
+        .with_hint("remove the symlink from the image");
+}
+
+Result<void> change(int mount_fd, const MountRequest& request) {
+    if (!request.recursive_change.empty()) TRY(change_mount(mount_fd, request.recursive_change, true));
+    if (!request.change.empty()) TRY(change_mount(mount_fd, request.change, false));
+    return {};
+}
+
+Result<void> apply_bind(const RootFd& root, const MountRequest& request, UniqueFd tree) {
+    if (!tree) tree = TRY(open_bind_source(request));
+    struct stat info {};
+    if (::fstat(tree.get(), &info) != 0) return errno_error("stat the source");
+    const UniqueFd target =
+        TRY(S_ISDIR(info.st_mode) ? root.make_directory(request.destination) : root.make_file(request.destination));
+    TRY(change(tree.get(), request));
+    return place_mount(tree.get(), target.get());
+}
+
+// What the image has at the destination, opened for reading: the O_PATH descriptor cannot be listed.
+Result<void> copy_up(int destination, int mount_fd) {
+    const UniqueFd from(::openat(destination, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!from) return errno_error("open the image's directory");
+    TRY_IN("tmpcopyup", copy_tree(from.get(), mount_fd));
+    return {};
+}
+
+Error explain(Error error, const std::string& type) {
+    if (error.code != EPERM) return error;
+    if (type == "sysfs") {
+        return std::move(error).with_hint("sysfs needs a network namespace of the container's own; or bind /sys instead");
+    }
+    if (type == "proc") {
+        return std::move(error).with_hint("proc needs a pid namespace of the container's own and a host /proc without masks");
+    }
+    return error;
+}
+
+Result<void> apply_filesystem(const RootFd& root, const MountRequest& request) {
+    const UniqueFd target = TRY(open_directory(root, request));
+    if (needs_classic_mount(request.filesystem)) return classic_mount(request.filesystem, target.get());
+    Result<UniqueFd> mount = make_filesystem(request.filesystem);
+    if (!mount) return explain(std::move(mount).error(), request.filesystem.type);
+    if (request.copy_up) TRY(copy_up(target.get(), mount->get()));
+    TRY(change(mount->get(), request));
+    return place_mount(mount->get(), target.get());
+}
+
+Result<void> apply_cgroup(const RootFd& root, const MountRequest& request) {
+    Result<UniqueFd> mount = make_filesystem(request.filesystem);
+    // Without a cgroup namespace of its own a user namespace may not mount cgroup2: show the container's own
+    // part of the host's tree instead.
+    if (!mount && !request.cgroup_source.empty() && (mount.error().code == EPERM || mount.error().code == EBUSY)) {
+        log_debug(concat(request.label, ": binding ", request.cgroup_source));
+        mount = clone_tree(AT_FDCWD, request.cgroup_source, true);
+        if (mount) TRY(change_mount(mount->get(), MountChange{.set = request.filesystem.attributes}, true));
+    }
+    if (!mount) return std::move(mount).error();
+    const UniqueFd target = TRY(open_directory(root, request));
+    TRY(change(mount->get(), request));
+    return place_mount(mount->get(), target.get());
+}
+
+Result<void> apply_remount(const RootFd& root, const MountRequest& request) {
+    const UniqueFd target = TRY(root.open(request.destination, O_PATH));
+    return change(target.get(), request);
+}
+
+}  // namespace
+
+Result<UniqueFd> open_bind_source(const MountRequest& request) {
+    UniqueFd tree = TRY(clone_tree(AT_FDCWD, request.filesystem.source, request.recursive));
+    if (!request.id_maps) return tree;
+    const UniqueFd user_namespace = TRY(make_user_namespace(*request.id_maps));
+    const MountChange mapped{.set = MOUNT_ATTR_IDMAP, .userns_fd = user_namespace.get()};
+    TRY_IN("map the ids of the mount", change_mount(tree.get(), mapped, request.recursive_id_maps));
+    return tree;
+}
+
+Result<void> apply_mount(const RootFd& root, const MountRequest& request, UniqueFd tree) {
+    switch (request.kind) {
+        case MountRequest::Kind::bind: return apply_bind(root, request, std::move(tree));
+        case MountRequest::Kind::filesystem: return apply_filesystem(root, request);
+        case MountRequest::Kind::cgroup: return apply_cgroup(root, request);
+        case MountRequest::Kind::remount: return apply_remount(root, request);
+    }
+    return plain_error("unknown kind of mount");
+}
+
+}  // namespace pinfold

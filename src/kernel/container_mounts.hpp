@@ -1,0 +1,38 @@
+// The mounts of a config.json, each as one request that needs no further decision.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kernel/id_maps.hpp"
+#include "kernel/mounts.hpp"
+#include "kernel/safe_path.hpp"
+#include "pinfold/result.hpp"
+
+namespace pinfold {
+
+struct MountRequest {
+    enum class Kind : uint8_t { bind, filesystem, cgroup, remount };
+
+    std::string label;        // "mounts[3] /data", for messages
+    Kind kind = Kind::bind;
+    std::string destination;  // inside the container
+    FilesystemRequest filesystem;  // .source is the host path of a bind
+    bool recursive = false;   // rbind
+    MountChange change;       // for binds and remounts; new file systems carry theirs in .filesystem.attributes
+    MountChange recursive_change;  // rro and friends, and recursive propagation
+    bool copy_up = false;
+    bool plain_destination = false;  // no symlink on the way: /proc and /sys decide on masks (CVE-2019-19921)
+    std::optional<IdMaps> id_maps;
+    bool recursive_id_maps = false;
+    std::string cgroup_source;  // Kind::cgroup: what is bound where cgroup2 cannot be mounted anew
+};
+
+// A bind's detached tree, with its id map if it has one. The parent calls this before the clone where the child
+// could not (a user namespace cannot reach the source, or map ids); otherwise the child does it itself.
+Result<UniqueFd> open_bind_source(const MountRequest& request);
+
+// Makes the mount and places it; `tree` is what open_bind_source gave, or empty.
+Result<void> apply_mount(const RootFd& root, const MountRequest& request, UniqueFd tree);
+
+}  // namespace pinfold

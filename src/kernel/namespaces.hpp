@@ -1,0 +1,45 @@
+// Namespaces: which to create, which to join, and the little that has to be set up inside new ones.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pinfold/result.hpp"
+#include "pinfold/unique_fd.hpp"
+
+namespace pinfold {
+
+struct NamespaceToJoin {
+    uint64_t flag = 0;  // CLONE_NEW*
+    std::string path;
+};
+
+struct ClockOffset {
+    int64_t seconds = 0;
+    uint32_t nanoseconds = 0;
+};
+
+// "network" for CLONE_NEWNET: the specification's word.
+const char* namespace_name(uint64_t flag);
+
+// Opened and checked to be of the right kind; the order of joining is join_namespaces' business.
+struct OpenedNamespace {
+    uint64_t flag = 0;
+    std::string path;
+    UniqueFd fd;
+};
+Result<std::vector<OpenedNamespace>> open_namespaces(std::span<const NamespaceToJoin> wanted);
+
+// Those that the caller's own rights reach first, then the user namespace, then the ones that belong to it.
+Result<void> join_namespaces(std::vector<OpenedNamespace> namespaces);
+
+// Creates a time namespace for the caller's future children and shifts its clocks, which is only possible
+// before the first of them exists. Keys: "monotonic", "boottime".
+Result<void> create_time_namespace(const std::map<std::string, ClockOffset>& offsets);
+
+Result<void> bring_loopback_up();
+
+}  // namespace pinfold

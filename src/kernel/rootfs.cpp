@@ -1,0 +1,70 @@
+// The container's root.
+#include "kernel/rootfs.hpp"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fs.hpp"
+#include "kernel/mounts.hpp"
+#include "kernel/syscalls.hpp"
+
+namespace pinfold {
+
+namespace {
+
+Result<void> set_propagation(const char* path, uint64_t propagation, bool recursive) {
+    mount_attr attributes{};
+    attributes.propagation = propagation;
+    const unsigned flags = recursive ? AT_RECURSIVE : 0;
+    if (::mount_setattr(AT_FDCWD, path, flags, &attributes, sizeof attributes) != 0) return errno_error("set the propagation of mounts");
+    return {};
+}
+
+Result<void> pivot_into_current_directory(bool host_mounts_shared) {
+    // Both arguments the same: the old root ends up stacked over the new one, and no directory for it has to
+    // exist in the container.
+    if (sys_pivot_root(".", ".") != 0) {
+        return errno_error("pivot_root").with_hint("where the host's root is an initramfs, use --no-pivot");
+    }
+    // Unmounting a shared tree would unmount the host's too.
+    if (host_mounts_shared) TRY(set_propagation("/", MS_PRIVATE, true));
+    if (::umount2(".", MNT_DETACH) != 0) return errno_error("unmount the host's root");
+    return {};
+}
+
+}  // namespace
+
+Result<void> isolate_mounts(const RootRequest& request) {
+    const bool isolated = request.propagation == 0 || request.propagation == MS_UNBINDABLE;
+    const uint64_t propagation = isolated ? uint64_t{MS_PRIVATE} : request.propagation;
+    TRY(set_propagation("/", propagation, true));
+    // The mount that the container's root is attached to must not be shared: pivot_root refuses it.
+    if (propagation != MS_PRIVATE) TRY(set_propagation("/", MS_PRIVATE, false));
+    return {};
+}
+
+Result<RootFd> attach_root(UniqueFd tree) {
+    // Whatever the host shares, mounts made for this container stay in it.
+    TRY(change_mount(tree.get(), MountChange{.propagation = MS_PRIVATE}, true));
+    const UniqueFd host_root = TRY(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
+    TRY_IN("attach the root file system", place_mount(tree.get(), host_root.get()));
+    return RootFd(std::move(tree));
+}
+
+Result<void> enter_root(const RootFd& root, const RootRequest& request) {
+    if (request.readonly) {
+        TRY_IN("make the root read-only", change_mount(root.get(), MountChange{.set = MOUNT_ATTR_RDONLY}, false));
+    }
+    if (::fchdir(root.get()) != 0) return errno_error("enter the root file system");
+    if (request.pivot) TRY(pivot_into_current_directory(request.propagation == MS_SHARED));
+    if (::chroot(".") != 0) return errno_error("chroot");
+    if (request.propagation != 0) {
+        TRY(set_propagation("/", request.propagation, request.recursive_propagation));
+    }
+    return {};
+}
+
+}  // namespace pinfold

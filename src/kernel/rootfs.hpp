@@ -1,0 +1,29 @@
+// The container's root: cut off from the host's mounts, attached, and entered by pivot_root.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernel/safe_path.hpp"
+#include "pinfold/result.hpp"
+
+namespace pinfold {
+
+struct RootRequest {
+    std::string path;          // absolute, on the host
+    bool readonly = false;
+    uint64_t propagation = 0;  // MS_SHARED, MS_SLAVE, MS_PRIVATE, MS_UNBINDABLE; 0: not configured
+    bool recursive_propagation = false;
+    bool pivot = true;         // false: chroot, for roots that cannot be pivoted (an initramfs)
+};
+
+// In the new mount namespace: from here on no mount event reaches the host.
+Result<void> isolate_mounts(const RootRequest& request);
+
+// The root's tree, placed over "/" where nothing needs to be searched for; the old root stays below it.
+Result<RootFd> attach_root(UniqueFd tree);
+
+// Afterwards "/" and the working directory are the container's root, and the host's tree is gone.
+Result<void> enter_root(const RootFd& root, const RootRequest& request);
+
+}  // namespace pinfold

@@ -1,0 +1,103 @@
+// Paths inside a root, resolved by the kernel under a held descriptor.
+#include "kernel/safe_path.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <climits>
+
+#include "base/strings.hpp"
+#include "kernel/syscalls.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr int kMaxSymlinks = 40;  // the kernel's own limit
+
+Result<UniqueFd> open_resolved(int dir, const std::string& path, int flags, uint64_t resolve) {
+    open_how how{};
+    how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
+    how.resolve = resolve;
+    // EAGAIN: a rename elsewhere made ".." ambiguous. A container that renames in a loop must not get more
+    // than a bounded number of tries out of us.
+    for (int tries = 0; tries < 128; ++tries) {
+        UniqueFd fd(sys_openat2(dir, path.c_str(), how));
+        if (fd) return fd;
+        if (errno != EAGAIN && errno != EINTR) break;
+    }
+    if (errno == ENOSYS) {
+        return errno_error("openat2").with_hint("pinfold needs Linux 5.12 or newer, and no seccomp filter around it that hides openat2");
+    }
+    return errno_error(concat("open ", path, " in the root file system"));
+}
+
+std::string relative(std::string_view path) {
+    while (path.starts_with('/')) path.remove_prefix(1);
+    return path.empty() ? "." : std::string(path);
+}
+
+struct SplitPath {
+    std::string_view parent;
+    std::string_view name;
+};
+
+SplitPath split_last(std::string_view path) {
+    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+    const size_t slash = path.rfind('/');
+    if (slash == std::string_view::npos) return {"", path};
+    return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+Result<std::string> read_link(int dir, const std::string& name) {
+    char target[PATH_MAX];
+    const ssize_t length = ::readlinkat(dir, name.c_str(), target, sizeof target);
+    if (length < 0) return errno_error(concat("read link ", name));
+    if (size_t(length) == sizeof target) return errno_error(ENAMETOOLONG, concat("read link ", name));
+    return std::string(target, size_t(length));
+}
+
+Result<void> make_entry(int dir, const std::string& name, bool directory) {
+    const int result = directory ? ::mkdirat(dir, name.c_str(), 0755) : ::mknodat(dir, name.c_str(), S_IFREG | 0644, 0);
+    if (result == 0 || errno == EEXIST) return {};  // EEXIST: another one made it, the caller looks what it is
+    return errno_error(concat("make ", directory ? "directory " : "file ", name));
+}
+
+}  // namespace
+
+Result<UniqueFd> RootFd::open(std::string_view path, int flags) const {
+    return open_resolved(fd_.get(), relative(path), flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+Result<UniqueFd> RootFd::open_without_symlinks(std::string_view path, int flags) const {
+    return open_resolved(fd_.get(), relative(path), flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS);
+}
+
+Result<UniqueFd> RootFd::make_directory(std::string_view path) const { return make(path, true); }
+
+Result<UniqueFd> RootFd::make_file(std::string_view path) const { return make(path, false); }
+
+Result<RootFd::Place> RootFd::place_of(std::string_view path) const {
+    const auto [parent, name] = split_last(path);
+    if (name.empty() || name == "." || name == "..") return plain_error(concat(quoted(path), " does not name a file"));
+    return Place{TRY(make_directory(parent)), std::string(name)};
+}
+
+Result<UniqueFd> RootFd::make(std::string_view wanted, bool directory) const {
+    std::string path(wanted);
+    for (int links = 0; links < kMaxSymlinks; ++links) {
+        Result<UniqueFd> found = open(path, O_PATH | (directory ? O_DIRECTORY : 0));
+        if (found || found.error().code != ENOENT) return found;
+        Place place = TRY(place_of(path));
+        TRY(make_entry(place.directory.get(), place.name, directory));
+        found = open_resolved(place.directory.get(), place.name, O_PATH | (directory ? O_DIRECTORY : 0),
+                              RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+        if (found || found.error().code != ELOOP) return found;
+        // A dangling symlink holds the name: what it points to, inside the root, is what has to be made.
+        const std::string target = TRY(read_link(place.directory.get(), place.name));
+        path = target.starts_with('/') ? target : concat(split_last(path).parent, "/", target);
+    }
+    return errno_error(ELOOP, concat("make ", wanted));
+}
+
+}  // namespace pinfold

@@ -1,0 +1,41 @@
+// RootFd: a directory that paths are resolved in as if it were "/". Whatever a container plants there
+// (symlinks, renames during the walk), nothing outside of it is ever reached or made.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pinfold/result.hpp"
+#include "pinfold/unique_fd.hpp"
+
+namespace pinfold {
+
+class RootFd {
+public:
+    explicit RootFd(UniqueFd fd) : fd_(std::move(fd)) {}
+
+    int get() const noexcept { return fd_.get(); }
+
+    // Symlinks are followed inside the root; magic links (/proc/*/fd) never.
+    Result<UniqueFd> open(std::string_view path, int flags) const;
+    // The same, for paths that must not contain any symlink at all.
+    Result<UniqueFd> open_without_symlinks(std::string_view path, int flags) const;
+
+    // O_PATH descriptors of what is there already, or was made now with all missing parents.
+    Result<UniqueFd> make_directory(std::string_view path) const;
+    Result<UniqueFd> make_file(std::string_view path) const;
+
+    // The directory that holds the last component (made if missing), and that component's name.
+    struct Place {
+        UniqueFd directory;
+        std::string name;
+    };
+    Result<Place> place_of(std::string_view path) const;
+
+private:
+    Result<UniqueFd> make(std::string_view path, bool directory) const;
+
+    UniqueFd fd_;
+};
+
+}  // namespace pinfold

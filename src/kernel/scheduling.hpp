@@ -1,0 +1,38 @@
+// How the payload is scheduled: CPU policy, I/O priority, memory policy, execution domain.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "pinfold/result.hpp"
+
+namespace pinfold {
+
+// struct sched_attr of sched_setattr(2); glibc 2.36 does not have it.
+struct SchedulerRequest {
+    uint32_t policy = 0;
+    uint64_t flags = 0;
+    int32_t nice = 0;
+    uint32_t priority = 0;
+    uint64_t runtime = 0;
+    uint64_t deadline = 0;
+    uint64_t period = 0;
+};
+Result<void> apply_scheduler(const SchedulerRequest& request);
+
+struct IoPriorityRequest {
+    int io_class = 0;
+    int priority = 0;
+};
+Result<void> apply_io_priority(const IoPriorityRequest& request);
+
+struct MemoryPolicyRequest {
+    int mode = 0;  // MPOL_* with MPOL_F_* flags
+    std::vector<unsigned long> nodes;  // bit mask
+};
+Result<void> apply_memory_policy(const MemoryPolicyRequest& request);
+
+Result<void> apply_personality(unsigned long persona);
+
+}  // namespace pinfold

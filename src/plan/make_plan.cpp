@@ -1,0 +1,85 @@
+// From a validated config and the host's facts to the plan.
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <algorithm>
+
+#include "base/strings.hpp"
+#include "plan/plan.hpp"
+
+namespace pinfold {
+
+namespace {
+
+RootRequest plan_root(const Spec& spec, const PlanOptions& options) {
+    static const std::map<std::string, uint64_t> kPropagation = {
+        {"private", MS_PRIVATE}, {"slave", MS_SLAVE}, {"shared", MS_SHARED}, {"unbindable", MS_UNBINDABLE}};
+    RootRequest root;
+    root.path = spec.root.path.starts_with('/') ? spec.root.path : concat(options.bundle, "/", spec.root.path);
+    root.readonly = spec.root.readonly;
+    root.pivot = options.pivot;
+    std::string propagation = spec.linux_.rootfs_propagation;
+    root.recursive_propagation = propagation.starts_with('r');
+    if (root.recursive_propagation) propagation.erase(0, 1);
+    if (const auto found = kPropagation.find(propagation); found != kPropagation.end()) root.propagation = found->second;
+    return root;
+}
+
+std::vector<SysctlSetting> plan_sysctls(const StringMap& sysctl) {
+    std::vector<SysctlSetting> settings;
+    for (const auto& [key, value] : sysctl) {
+        // "net.ipv4.conf.eth0/1.x" is written with dots or with slashes; the first separator says which it is.
+        std::string path = key;
+        const size_t separator = path.find_first_of("./");
+        if (separator != std::string::npos && path[separator] == '.') {
+            for (char& c : path) c = c == '.' ? '/' : c == '/' ? '.' : c;
+        }
+        settings.push_back({key, concat("sys/", path), value});
+    }
+    return settings;
+}
+
+// Container root can write pinfold's file if it is, on the host, the file's owner, or if just anyone can.
+bool binary_is_reachable(const std::optional<IdMaps>& maps, const HostFacts& host) {
+    if (!maps || (host.binary_mode & 0022) != 0) return true;
+    return std::any_of(maps->uids.begin(), maps->uids.end(), [&](const IdRange& range) {
+        return host.binary_owner >= range.outside && host.binary_owner - range.outside < range.count;
+    });
+}
+
+}  // namespace
+
+bool NamespacePlan::joins(uint64_t flag) const {
+    return std::any_of(join.begin(), join.end(), [flag](const NamespaceToJoin& one) { return one.flag == flag; });
+}
+
+bool Plan::new_mount_namespace() const { return namespaces.creates(CLONE_NEWNS); }
+
+Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostFacts& host) {
+    const Linux& config = spec.linux_;
+    Plan plan;
+    plan.id = options.id;
+    plan.bundle = options.bundle;
+    plan.namespaces = plan_namespaces(config, host);
+    const bool new_user = plan.namespaces.creates(CLONE_NEWUSER);
+    if (new_user) plan.id_maps = plan_id_maps(config.uid_mappings, config.gid_mappings, host);
+    plan.parent_opens_sources = new_user && host.is_root();
+    plan.protect_binary = binary_is_reachable(plan.id_maps, host);
+    if (options.new_keyring) plan.keyring = concat("_ses.", options.id);
+    plan.hostname = spec.hostname;
+    plan.domainname = spec.domainname;
+    plan.sysctls = plan_sysctls(config.sysctl);
+    plan.root = plan_root(spec, options);
+    plan.cgroup = TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || !host.is_root(), config.devices));
+    plan.mounts = TRY(plan_mounts(spec, options, plan.cgroup));
+    plan.bind_devices = new_user;
+    plan_devices(spec, plan);
+    plan.masked_paths = config.masked_paths;
+    plan.readonly_paths = config.readonly_paths;
+    plan.process = plan_process(spec, options, host);
+    if (plan.id_maps && plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
+    plan.seccomp = config.seccomp;
+    return plan;
+}
+
+}  // namespace pinfold

@@ -1,0 +1,108 @@
+// The plan: everything that a start will do, resolved before anything is touched. Pure data; the launcher and
+// the child only carry it out, and --dry-run prints it.
+#pragma once
+
+#include <sys/ioctl.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cgroup/plan.hpp"
+#include "kernel/capabilities.hpp"
+#include "kernel/container_mounts.hpp"
+#include "kernel/credentials.hpp"
+#include "kernel/devices.hpp"
+#include "kernel/host_proc.hpp"
+#include "kernel/id_maps.hpp"
+#include "kernel/namespaces.hpp"
+#include "kernel/rlimits.hpp"
+#include "kernel/rootfs.hpp"
+#include "kernel/scheduling.hpp"
+#include "pinfold/result.hpp"
+#include "pinfold/spec.hpp"
+#include "plan/host_facts.hpp"
+
+namespace pinfold {
+
+// What the command line adds to the config.
+struct PlanOptions {
+    std::string id;
+    std::string bundle;  // absolute
+    CgroupManager cgroup_manager = CgroupManager::cgroupfs;
+    bool pivot = true;
+    bool new_keyring = true;
+    unsigned preserve_fds = 0;
+};
+
+struct NamespacePlan {
+    uint64_t create = 0;  // CLONE_NEW* for the clone itself
+    bool create_cgroup = false;  // by the child: only after the clone is it in its group
+    bool create_time = false;    // before the clone: offsets cannot be set afterwards
+    std::map<std::string, ClockOffset> clock_offsets;
+    std::vector<NamespaceToJoin> join;
+    // A time namespace for an unprivileged caller takes the rights of the user namespace, so that comes first.
+    bool user_before_time = false;
+
+    bool creates(uint64_t flag) const { return (create & flag) != 0; }
+    bool joins(uint64_t flag) const;
+    // Joining, and shifting clocks, take an extra process between parent and child.
+    bool needs_joiner() const { return !join.empty() || create_time; }
+};
+
+struct ProcessPlan {
+    std::vector<std::string> args;
+    std::vector<std::string> env;
+    bool add_home = false;  // the config sets no HOME: look it up in the container
+    std::string cwd;
+    Identity identity;
+    std::optional<mode_t> umask;
+    CapabilitySets capabilities;
+    std::vector<ResourceLimit> rlimits;
+    std::optional<int> oom_score_adj;
+    std::optional<unsigned long> personality;
+    std::optional<SchedulerRequest> scheduler;
+    std::optional<IoPriorityRequest> io_priority;
+    std::optional<MemoryPolicyRequest> memory_policy;
+    bool no_new_privileges = false;
+    bool terminal = false;
+    std::optional<winsize> window;
+    unsigned preserve_fds = 0;
+};
+
+struct Plan {
+    std::string id;
+    std::string bundle;
+    bool protect_binary = false;  // the container could reach pinfold's own file with write access
+    CgroupPlan cgroup;
+    NamespacePlan namespaces;
+    std::optional<IdMaps> id_maps;
+    bool parent_opens_sources = false;
+    std::string keyring;  // empty: keep the caller's
+    std::string hostname;
+    std::string domainname;
+    std::vector<SysctlSetting> sysctls;
+    RootRequest root;
+    std::vector<MountRequest> mounts;
+    std::vector<DeviceNode> devices;
+    bool bind_devices = false;
+    std::vector<Link> links;
+    std::vector<std::string> masked_paths;
+    std::vector<std::string> readonly_paths;
+    ProcessPlan process;
+    std::optional<Seccomp> seccomp;  // compiled by the launcher: a dry run does not need it
+
+    bool new_mount_namespace() const;
+};
+
+Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostFacts& host);
+
+// The parts of make_plan; each reads the config and the facts, and fills its own fields.
+NamespacePlan plan_namespaces(const Linux& config, const HostFacts& host);
+Result<std::vector<MountRequest>> plan_mounts(const Spec& spec, const PlanOptions& options, const CgroupPlan& cgroup);
+void plan_devices(const Spec& spec, Plan& plan);
+ProcessPlan plan_process(const Spec& spec, const PlanOptions& options, const HostFacts& host);
+IdMaps plan_id_maps(const std::vector<IdMapping>& uids, const std::vector<IdMapping>& gids, const HostFacts& host);
+
+}  // namespace pinfold

@@ -1,0 +1,197 @@
+// Mount options, as the specification and mount(8) name them, to mount attributes.
+#include <sys/mount.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/strings.hpp"
+#include "plan/plan.hpp"
+
+namespace pinfold {
+
+namespace {
+
+enum class Effect : uint8_t {
+    set,              // attribute on
+    clear,            // attribute off
+    recursive_set,    // on the whole tree
+    recursive_clear,
+    propagation,
+    recursive_propagation,
+    bind,
+    recursive_bind,
+    remount,
+    copy_up,
+    id_map,
+    recursive_id_map,
+    ignore,           // no meaning for the mount API
+};
+
+struct Option {
+    std::string_view name;
+    Effect effect;
+    uint64_t value = 0;
+};
+
+constexpr Option kOptions[] = {
+    {"ro", Effect::set, MOUNT_ATTR_RDONLY},
+    {"rw", Effect::clear, MOUNT_ATTR_RDONLY},
+    {"nosuid", Effect::set, MOUNT_ATTR_NOSUID},
+    {"suid", Effect::clear, MOUNT_ATTR_NOSUID},
+    {"nodev", Effect::set, MOUNT_ATTR_NODEV},
+    {"dev", Effect::clear, MOUNT_ATTR_NODEV},
+    {"noexec", Effect::set, MOUNT_ATTR_NOEXEC},
+    {"exec", Effect::clear, MOUNT_ATTR_NOEXEC},
+    {"nodiratime", Effect::set, MOUNT_ATTR_NODIRATIME},
+    {"diratime", Effect::clear, MOUNT_ATTR_NODIRATIME},
+    {"nosymfollow", Effect::set, MOUNT_ATTR_NOSYMFOLLOW},
+    {"symfollow", Effect::clear, MOUNT_ATTR_NOSYMFOLLOW},
+    // Access times are one field of the attributes: setting one clears the others.
+    {"noatime", Effect::set, MOUNT_ATTR_NOATIME},
+    {"atime", Effect::clear, MOUNT_ATTR__ATIME},
+    {"strictatime", Effect::set, MOUNT_ATTR_STRICTATIME},
+    {"nostrictatime", Effect::clear, MOUNT_ATTR__ATIME},
+    {"relatime", Effect::clear, MOUNT_ATTR__ATIME},
+    {"norelatime", Effect::ignore},
+    {"rro", Effect::recursive_set, MOUNT_ATTR_RDONLY},
+    {"rrw", Effect::recursive_clear, MOUNT_ATTR_RDONLY},
+    {"rnosuid", Effect::recursive_set, MOUNT_ATTR_NOSUID},
+    {"rsuid", Effect::recursive_clear, MOUNT_ATTR_NOSUID},
+    {"rnodev", Effect::recursive_set, MOUNT_ATTR_NODEV},
+    {"rdev", Effect::recursive_clear, MOUNT_ATTR_NODEV},
+    {"rnoexec", Effect::recursive_set, MOUNT_ATTR_NOEXEC},
+    {"rexec", Effect::recursive_clear, MOUNT_ATTR_NOEXEC},
+    {"rnodiratime", Effect::recursive_set, MOUNT_ATTR_NODIRATIME},
+    {"rdiratime", Effect::recursive_clear, MOUNT_ATTR_NODIRATIME},
+    {"rnosymfollow", Effect::recursive_set, MOUNT_ATTR_NOSYMFOLLOW},
+    {"rsymfollow", Effect::recursive_clear, MOUNT_ATTR_NOSYMFOLLOW},
+    {"rnoatime", Effect::recursive_set, MOUNT_ATTR_NOATIME},
+    {"ratime", Effect::recursive_clear, MOUNT_ATTR__ATIME},
+    {"rstrictatime", Effect::recursive_set, MOUNT_ATTR_STRICTATIME},
+    {"rnostrictatime", Effect::recursive_clear, MOUNT_ATTR__ATIME},
+    {"rrelatime", Effect::recursive_clear, MOUNT_ATTR__ATIME},
+    {"rnorelatime", Effect::ignore},
+    {"private", Effect::propagation, MS_PRIVATE},
+    {"rprivate", Effect::recursive_propagation, MS_PRIVATE},
+    {"shared", Effect::propagation, MS_SHARED},
+    {"rshared", Effect::recursive_propagation, MS_SHARED},
+    {"slave", Effect::propagation, MS_SLAVE},
+    {"rslave", Effect::recursive_propagation, MS_SLAVE},
+    {"unbindable", Effect::propagation, MS_UNBINDABLE},
+    {"runbindable", Effect::recursive_propagation, MS_UNBINDABLE},
+    {"bind", Effect::bind},
+    {"rbind", Effect::recursive_bind},
+    {"remount", Effect::remount},
+    {"tmpcopyup", Effect::copy_up},
+    {"idmap", Effect::id_map},
+    {"ridmap", Effect::recursive_id_map},
+    {"defaults", Effect::ignore},
+    {"silent", Effect::ignore},
+    {"loud", Effect::ignore},
+};
+
+// Attributes, with the field of access times treated as one value.
+void set_attribute(MountChange& change, uint64_t value) {
+    if (value & MOUNT_ATTR__ATIME) {
+        change.set &= ~uint64_t{MOUNT_ATTR__ATIME};
+        change.clear |= MOUNT_ATTR__ATIME;
+    }
+    change.set |= value;
+    if (!(value & MOUNT_ATTR__ATIME)) change.clear &= ~value;
+}
+
+void clear_attribute(MountChange& change, uint64_t value) {
+    change.set &= ~value;
+    change.clear |= value;
+}
+
+void apply_effect(MountRequest& request, const Option& option) {
+    using Kind = MountRequest::Kind;
+    switch (option.effect) {
+        case Effect::set: set_attribute(request.change, option.value); break;
+        case Effect::clear: clear_attribute(request.change, option.value); break;
+        case Effect::recursive_set: set_attribute(request.recursive_change, option.value); break;
+        case Effect::recursive_clear: clear_attribute(request.recursive_change, option.value); break;
+        case Effect::propagation: request.change.propagation = option.value; break;
+        case Effect::recursive_propagation: request.recursive_change.propagation = option.value; break;
+        case Effect::bind: request.kind = Kind::bind; break;
+        case Effect::recursive_bind:
+            request.kind = Kind::bind;
+            request.recursive = true;
+            break;
+        case Effect::remount: request.kind = Kind::remount; break;
+        case Effect::copy_up: request.copy_up = true; break;
+        case Effect::id_map: request.id_maps.emplace(); break;
+        case Effect::recursive_id_map:
+            request.id_maps.emplace();
+            request.recursive_id_maps = true;
+            break;
+        case Effect::ignore: break;
+    }
+}
+
+void read_option(MountRequest& request, const std::string& text) {
+    const auto known = std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option& option) { return option.name == text; });
+    if (known != std::end(kOptions)) {
+        apply_effect(request, *known);
+        return;
+    }
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) request.filesystem.options.push_back({text, "", true});
+    else request.filesystem.options.push_back({text.substr(0, equals), text.substr(equals + 1)});
+}
+
+Result<void> finish_bind(MountRequest& request, const Mount& mount, const Spec& spec, const PlanOptions& options) {
+    request.filesystem.source = mount.source.starts_with('/') ? mount.source : concat(options.bundle, "/", mount.source);
+    request.filesystem.options.clear();  // a bind has no file system of its own to take them
+    if (!mount.uid_mappings.empty() || !mount.gid_mappings.empty()) {
+        if (!request.id_maps) request.recursive_id_maps = request.recursive;
+        request.id_maps.emplace();
+    }
+    if (!request.id_maps) return {};
+    const bool own = !mount.uid_mappings.empty();
+    const HostFacts as_root;  // an id-mapped mount takes root anyway
+    *request.id_maps = plan_id_maps(own ? mount.uid_mappings : spec.linux_.uid_mappings,
+                                    own ? mount.gid_mappings : spec.linux_.gid_mappings, as_root);
+    if (!request.id_maps->uids.empty()) return {};
+    return plain_error(concat(request.label, ": idmap needs uidMappings and gidMappings of the mount or of the container"));
+}
+
+void finish_filesystem(MountRequest& request, const Mount& mount) {
+    request.filesystem.type = mount.type;
+    request.filesystem.source = mount.source;
+    request.filesystem.attributes = request.change.set;
+    if (request.change.set & MOUNT_ATTR_RDONLY) request.filesystem.options.push_back({"ro", "", true});
+    request.change.set = request.change.clear = 0;
+    request.plain_destination = mount.type == "proc" || mount.type == "sysfs";
+}
+
+void finish_cgroup(MountRequest& request, const CgroupPlan& cgroup) {
+    request.kind = MountRequest::Kind::cgroup;
+    request.filesystem.type = "cgroup2";
+    request.filesystem.source = "cgroup";
+    request.filesystem.attributes = request.change.set;
+    request.change.set = request.change.clear = 0;
+    if (cgroup.enabled) request.cgroup_source = cgroup.mount + cgroup.path;
+}
+
+}  // namespace
+
+Result<std::vector<MountRequest>> plan_mounts(const Spec& spec, const PlanOptions& options, const CgroupPlan& cgroup) {
+    std::vector<MountRequest> requests;
+    for (size_t index = 0; index < spec.mounts.size(); ++index) {
+        const Mount& mount = spec.mounts[index];
+        MountRequest request;
+        request.label = concat("mounts[", index, "] ", mount.destination);
+        request.destination = mount.destination;
+        request.kind = mount.type == "bind" ? MountRequest::Kind::bind : MountRequest::Kind::filesystem;
+        for (const std::string& option : mount.options) read_option(request, option);
+        if (request.kind == MountRequest::Kind::bind) TRY(finish_bind(request, mount, spec, options));
+        else if (request.kind == MountRequest::Kind::filesystem && mount.type == "cgroup") finish_cgroup(request, cgroup);
+        else if (request.kind == MountRequest::Kind::filesystem) finish_filesystem(request, mount);
+        requests.push_back(std::move(request));
+    }
+    return requests;
+}
+
+}  // namespace pinfold

@@ -1,0 +1,50 @@
+// The names of the steps.
+#include "plan/steps.hpp"
+
+namespace pinfold {
+
+const char* step_name(Step step) {
+    switch (step) {
+        case Step::own_binary: return "own binary";
+        case Step::state: return "state";
+        case Step::cgroup: return "cgroup";
+        case Step::sources: return "mounts";
+        case Step::clone: return "clone";
+        case Step::id_maps: return "id maps";
+        case Step::oom_score_adj: return "oom_score_adj";
+        case Step::pid_file: return "pid file";
+        case Step::session: return "session";
+        case Step::enter_user_namespace: return "user namespace";
+        case Step::cgroup_namespace: return "cgroup namespace";
+        case Step::loopback: return "loopback";
+        case Step::keyring: return "keyring";
+        case Step::hostname: return "hostname";
+        case Step::domainname: return "domainname";
+        case Step::sysctl: return "sysctl";
+        case Step::mount_namespace: return "mount namespace";
+        case Step::root: return "root";
+        case Step::mounts: return "mounts";
+        case Step::devices: return "devices";
+        case Step::links: return "links";
+        case Step::terminal: return "terminal";
+        case Step::masked_paths: return "masked paths";
+        case Step::readonly_paths: return "read-only paths";
+        case Step::pivot_root: return "pivot_root";
+        case Step::cwd: return "cwd";
+        case Step::personality: return "personality";
+        case Step::scheduler: return "scheduler";
+        case Step::io_priority: return "I/O priority";
+        case Step::memory_policy: return "memory policy";
+        case Step::rlimits: return "rlimits";
+        case Step::bounding_set: return "bounding set";
+        case Step::user: return "user";
+        case Step::executable: return "executable";
+        case Step::capabilities: return "capabilities";
+        case Step::no_new_privileges: return "no new privileges";
+        case Step::seccomp: return "seccomp";
+        case Step::exec: return "exec";
+    }
+    return "unknown step";
+}
+
+}  // namespace pinfold

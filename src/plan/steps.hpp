@@ -1,0 +1,58 @@
+// The steps of a start, in the order in which they are taken. The same names label errors, --debug lines,
+// the plan that --dry-run prints, and the benchmark's breakdown.
+#pragma once
+
+#include <cstdint>
+
+namespace pinfold {
+
+enum class Step : uint8_t {
+    // The parent, on the host.
+    own_binary,
+    state,
+    cgroup,
+    sources,
+    clone,
+    id_maps,
+    oom_score_adj,
+    pid_file,
+    // The child, inside its new namespaces, until it becomes the payload.
+    session,
+    enter_user_namespace,
+    cgroup_namespace,
+    loopback,
+    keyring,
+    hostname,
+    domainname,
+    sysctl,
+    mount_namespace,
+    root,
+    mounts,
+    devices,
+    links,
+    terminal,
+    masked_paths,
+    readonly_paths,
+    pivot_root,
+    cwd,
+    personality,
+    scheduler,
+    io_priority,
+    memory_policy,
+    rlimits,
+    bounding_set,
+    user,
+    executable,
+    capabilities,
+    no_new_privileges,
+    seccomp,
+    exec,
+};
+
+constexpr Step kFirstStep = Step::own_binary;
+constexpr Step kFirstChildStep = Step::session;
+constexpr Step kLastStep = Step::exec;
+
+const char* step_name(Step step);
+
+}  // namespace pinfold

@@ -1,0 +1,55 @@
+// The extra process of a start that joins namespaces or shifts clocks.
+#include "process/joiner.hpp"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "kernel/syscalls.hpp"
+#include "process/step.hpp"
+
+namespace pinfold {
+
+namespace {
+
+// Who we are: the caller, then a member of the joined user namespace. PR_SET_DUMPABLE keeps the processes that live
+// there from tracing us or opening our descriptors meanwhile (CVE-2016-9962).
+Result<void> enter(const Plan& plan, std::vector<OpenedNamespace> namespaces, const Channel& channel) {
+    if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
+    TRY(join_namespaces(std::move(namespaces)));
+    if (plan.namespaces.user_before_time) {
+        // The parent has written our id maps by the time it says go.
+        if (!TRY(channel.receive())) return plain_error("the parent is gone");
+    }
+    if (plan.namespaces.create_time) TRY(create_time_namespace(plan.namespaces.clock_offsets));
+    return {};
+}
+
+Result<pid_t> clone_sibling(const Plan& plan, int& pidfd) {
+    clone_args arguments{};
+    arguments.flags = plan.namespaces.create | CLONE_PARENT | CLONE_PIDFD;
+    if (plan.namespaces.user_before_time) arguments.flags &= ~uint64_t{CLONE_NEWUSER};
+    arguments.pidfd = reinterpret_cast<uintptr_t>(&pidfd);
+    // With CLONE_PARENT the exit signal is the joiner's own.
+    const pid_t pid = sys_clone3(arguments);
+    if (pid < 0) return errno_error("clone");
+    return pid;
+}
+
+}  // namespace
+
+void run_joiner(const Plan& plan, std::vector<OpenedNamespace> namespaces, InitContext context) {
+    int pidfd = -1;
+    Result<pid_t> pid = take_step(Step::clone, [&]() -> Result<pid_t> {
+        TRY(enter(plan, std::move(namespaces), context.channel));
+        return clone_sibling(plan, pidfd);
+    });
+    if (pid && *pid == 0) run_init(plan, std::move(context));
+    if (!pid) context.channel.send_failure(pid.error());
+    else if (Result<void> sent = context.channel.send_born(*pid, pidfd); !sent) ::kill(*pid, SIGKILL);
+    ::_exit(0);
+}
+
+}  // namespace pinfold

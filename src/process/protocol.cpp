@@ -1,0 +1,128 @@
+// The conversation between parent and child.
+#include "process/protocol.hpp"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace pinfold {
+
+namespace {
+
+constexpr size_t kMaxText = 4096;  // of a message and of a hint: whole sentences, and no more than a packet holds
+
+// Both ends are the same program, so the packet is a plain struct.
+struct Wire {
+    Message message;
+    int32_t code;
+    int32_t pid;
+    uint32_t message_length;
+    uint32_t hint_length;
+    char text[2 * kMaxText];
+};
+
+constexpr size_t kHeader = offsetof(Wire, text);
+
+Result<void> send_wire(int socket, const Wire& wire, int fd = -1) {
+    iovec part{const_cast<Wire*>(&wire), kHeader + wire.message_length + wire.hint_length};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+    if (fd >= 0) {
+        header.msg_control = control;
+        header.msg_controllen = sizeof control;
+        cmsghdr* rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(int));
+        std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+    }
+    while (::sendmsg(socket, &header, MSG_NOSIGNAL) < 0) {
+        if (errno != EINTR) return errno_error("send to the other process");
+    }
+    return {};
+}
+
+UniqueFd passed_descriptor(msghdr& header) {
+    const cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    if (rights == nullptr || rights->cmsg_level != SOL_SOCKET || rights->cmsg_type != SCM_RIGHTS) return {};
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+    return UniqueFd(fd);
+}
+
+uint32_t copy_text(char* to, std::string_view text) {
+    const size_t length = std::min(text.size(), kMaxText);
+    std::memcpy(to, text.data(), length);
+    return static_cast<uint32_t>(length);
+}
+
+}  // namespace
+
+Result<std::pair<Channel, Channel>> Channel::make_pair() {
+    int sockets[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) return errno_error("socketpair");
+    return std::pair<Channel, Channel>(Channel(sockets[0]), Channel(sockets[1]));
+}
+
+Result<void> Channel::send(Message message) const {
+    Wire wire;
+    std::memset(&wire, 0, kHeader);
+    wire.message = message;
+    return send_wire(fd_.get(), wire);
+}
+
+Result<void> Channel::send_born(pid_t pid, int pidfd) const {
+    Wire wire;
+    std::memset(&wire, 0, kHeader);
+    wire.message = Message::born;
+    wire.pid = pid;
+    return send_wire(fd_.get(), wire, pidfd);
+}
+
+Result<void> Channel::send_terminal(int master) const {
+    Wire wire;
+    std::memset(&wire, 0, kHeader);
+    wire.message = Message::terminal;
+    return send_wire(fd_.get(), wire, master);
+}
+
+void Channel::send_failure(const Error& error) const noexcept {
+    Wire wire;
+    std::memset(&wire, 0, kHeader);
+    wire.message = Message::failed;
+    wire.code = error.code;
+    wire.message_length = copy_text(wire.text, error.message);
+    wire.hint_length = copy_text(wire.text + wire.message_length, error.hint);
+    [[maybe_unused]] const Result<void> sent = send_wire(fd_.get(), wire);
+}
+
+Result<std::optional<Packet>> Channel::receive() const {
+    Wire wire;
+    iovec part{&wire, sizeof wire};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    ssize_t length = 0;
+    while ((length = ::recvmsg(fd_.get(), &header, MSG_CMSG_CLOEXEC)) < 0) {
+        if (errno == ECONNRESET) return std::optional<Packet>();  // closed with our message unread: as good as closed
+        if (errno != EINTR) return errno_error("receive from the other process");
+    }
+    if (length == 0) return std::optional<Packet>();
+    if (size_t(length) < kHeader || size_t(length) < kHeader + wire.message_length + wire.hint_length) {
+        return plain_error("a message between pinfold's processes was cut short");
+    }
+    Packet packet{wire.message, wire.pid, passed_descriptor(header), {}};
+    packet.error = Error{wire.code, std::string(wire.text, wire.message_length),
+                         std::string(wire.text + wire.message_length, wire.hint_length)};
+    return std::optional<Packet>(std::move(packet));
+}
+
+}  // namespace pinfold

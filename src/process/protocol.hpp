@@ -1,0 +1,53 @@
+// What parent and child say to each other, over one SOCK_SEQPACKET pair. The order is:
+//
+//     joiner -> parent   born       (only where there is a joiner) the child's pid and pidfd
+//     parent -> child    go         id maps, limits, pid file are in place
+//     child  -> parent   terminal   (only for a terminal in the foreground) with the master's descriptor
+//     child  -> parent   ready      the next thing is execve
+//     (end of file)                 execve closed the socket: the payload runs
+//
+// Instead of any of its messages the child may send `failed`, which ends the conversation. End of file before
+// `ready` is a failure too: the child was killed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "pinfold/result.hpp"
+#include "pinfold/unique_fd.hpp"
+
+namespace pinfold {
+
+enum class Message : uint8_t { born, go, terminal, ready, failed };
+
+struct Packet {
+    Message message = Message::failed;
+    pid_t pid = 0;  // born
+    UniqueFd fd;    // born: the pidfd; terminal: the master
+    Error error;    // failed
+};
+
+class Channel {
+public:
+    static Result<std::pair<Channel, Channel>> make_pair();
+
+    Result<void> send(Message message) const;
+    Result<void> send_born(pid_t pid, int pidfd) const;
+    Result<void> send_terminal(int master) const;
+    // Best effort: if even this fails, the parent sees the end of file.
+    void send_failure(const Error& error) const noexcept;
+
+    // Nothing: the other side has closed.
+    Result<std::optional<Packet>> receive() const;
+
+    void close() noexcept { fd_.reset(); }
+
+private:
+    explicit Channel(int fd) : fd_(fd) {}
+    UniqueFd fd_;
+};
+
+}  // namespace pinfold

@@ -1,0 +1,12 @@
+// Puts this process, and all that it will exec, under a compiled filter. There is no way back.
+#pragma once
+
+#include "pinfold/result.hpp"
+#include "seccomp/compile.hpp"
+
+namespace pinfold {
+
+// The child's side: one system call; memory is allocated only to report a failure.
+Result<void> load_seccomp(const SeccompFilter& filter);
+
+}  // namespace pinfold

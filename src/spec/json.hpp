@@ -1,0 +1,50 @@
+// A JSON document as a tree of plain values. Objects keep the order of the text and hold no key twice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "pinfold/result.hpp"
+
+namespace pinfold {
+
+struct Json {
+    // In the order of the alternatives of `value`. Whole numbers that are not negative are unsigned_integer.
+    enum class Kind : uint8_t { null, boolean, integer, unsigned_integer, real, string, array, object };
+
+    struct Member;
+    using Array = std::vector<Json>;
+    using Object = std::vector<Member>;
+
+    std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object> value;
+
+    Kind kind() const noexcept { return static_cast<Kind>(value.index()); }
+    bool is_null() const noexcept { return kind() == Kind::null; }
+
+    // The value as that kind, or null where it is of another.
+    const bool* boolean() const noexcept { return std::get_if<bool>(&value); }
+    const int64_t* integer() const noexcept { return std::get_if<int64_t>(&value); }
+    const uint64_t* unsigned_integer() const noexcept { return std::get_if<uint64_t>(&value); }
+    const double* real() const noexcept { return std::get_if<double>(&value); }
+    const std::string* string() const noexcept { return std::get_if<std::string>(&value); }
+    const Array* array() const noexcept { return std::get_if<Array>(&value); }
+    const Object* object() const noexcept { return std::get_if<Object>(&value); }
+
+    // The member of that name; null where there is none, or where this is no object.
+    const Json* find(std::string_view key) const noexcept;
+};
+
+struct Json::Member {
+    std::string key;
+    Json value;
+};
+
+// The whole text as one document. Refused: anything after it, keys given twice, invalid UTF-8, nesting deeper than
+// kMaxJsonDepth. The error says name, line and column, or for a key that comes twice, its path.
+inline constexpr size_t kMaxJsonDepth = 128;
+Result<Json> parse_json(std::string_view text, std::string_view name);
+
+}  // namespace pinfold

@@ -1,0 +1,21 @@
+// From JSON to typed configuration. Wrong types, missing properties and numbers out of range become problems; unknown
+// properties are ignored, as the specification asks. Whether the values make sense is validate.hpp's question.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "pinfold/spec.hpp"
+#include "spec/json.hpp"
+#include "spec/problems.hpp"
+
+namespace pinfold {
+
+// consumed, where given, receives the path of every property that was read, without indices: "mounts[].destination".
+Spec parse_spec(const Json& root, Problems& problems, std::set<std::string>* consumed = nullptr);
+
+// A process or resources document of its own, as exec and update get one.
+Process parse_process(const Json& root, Problems& problems);
+Resources parse_resources(const Json& root, Problems& problems);
+
+}  // namespace pinfold

@@ -1,0 +1,61 @@
+// The top of config.json: version, root, mounts, hooks; process and linux have files of their own.
+#include "spec/parse.hpp"
+#include "spec/parse_parts.hpp"
+
+namespace pinfold {
+
+static void read(const Reader& object, Root& root) {
+    object.required("path", root.path);
+    object.optional("readonly", root.readonly);
+}
+
+static void read(const Reader& object, Mount& mount) {
+    object.required("destination", mount.destination);
+    object.optional("type", mount.type);
+    object.optional("source", mount.source);
+    object.optional("options", mount.options);
+    object.optional("uidMappings", mount.uid_mappings);
+    object.optional("gidMappings", mount.gid_mappings);
+}
+
+static void read(const Reader& object, Hook& hook) {
+    object.required("path", hook.path);
+    object.optional("args", hook.args);
+    object.optional("env", hook.env);
+    object.optional("timeout", hook.timeout);
+}
+
+static void read(const Reader& object, Hooks& hooks) {
+    object.optional("prestart", hooks.prestart);
+    object.optional("createRuntime", hooks.create_runtime);
+    object.optional("createContainer", hooks.create_container);
+    object.optional("startContainer", hooks.start_container);
+    object.optional("poststart", hooks.poststart);
+    object.optional("poststop", hooks.poststop);
+}
+
+static void read(const Reader& object, Spec& spec) {
+    object.required("ociVersion", spec.oci_version);
+    object.optional("root", spec.root);
+    object.optional("mounts", spec.mounts);
+    object.optional("process", spec.process);
+    object.optional("hostname", spec.hostname);
+    object.optional("domainname", spec.domainname);
+    object.optional("hooks", spec.hooks);
+    object.optional("annotations", spec.annotations);
+    object.optional("linux", spec.linux_);
+}
+
+void read(const Reader& object, IdMapping& mapping) {
+    object.required("containerID", mapping.container_id);
+    object.required("hostID", mapping.host_id);
+    object.required("size", mapping.size);
+}
+
+Spec parse_spec(const Json& root, Problems& problems, std::set<std::string>* consumed) {
+    Spec spec;
+    Reader(root, problems, consumed).into(spec);
+    return spec;
+}
+
+}  // namespace pinfold

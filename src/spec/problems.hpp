@@ -1,0 +1,46 @@
+// What is wrong with a configuration: every problem with its JSON path, collected so that all are told at once.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pinfold/result.hpp"
+
+namespace pinfold {
+
+struct Problem {
+    std::string path;  // "linux.namespaces[2].type"; empty for the whole document
+    std::string message;
+};
+
+class Problems {
+public:
+    // One problem per path, the first: what later checks say of a value that was refused already is only its echo.
+    void add(std::string path, std::string message);
+
+    // For a value that could not be read at all: from now on nothing is said of what is inside it either.
+    void add_unreadable(std::string path, std::string message);
+
+    bool empty() const { return items_.empty(); }
+    bool has(std::string_view path) const;
+    const std::vector<Problem>& items() const { return items_; }
+    size_t left_out() const { return left_out_; }
+
+private:
+    std::vector<Problem> items_;
+    std::vector<std::string> unreadable_;
+    size_t left_out_ = 0;  // beyond a number that nobody would read, problems are only counted
+};
+
+// One line for one problem, else a heading and a line for each.
+Error to_error(const Problems& problems, std::string_view file);
+
+// "parent.key"; keys that are not plain words are quoted: linux.sysctl["net.ipv4.ip_forward"].
+std::string member_path(std::string_view parent, std::string_view key);
+
+// "parent[3]"
+std::string element_path(std::string_view parent, size_t index);
+
+}  // namespace pinfold

@@ -1,0 +1,175 @@
+// Reader: one JSON value with its place in the document, read into typed data. What does not fit becomes a problem
+// that names the place, what was found and what is allowed; reading goes on.
+#pragma once
+
+#include <concepts>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/strings.hpp"
+#include "spec/json.hpp"
+#include "spec/problems.hpp"
+
+namespace pinfold {
+
+// Words of the document and the values that they stand for.
+template <class Value>
+struct Choice {
+    std::string_view word;
+    Value value;
+};
+
+// Not deduced: the value that is read says which type it is.
+template <class Value>
+using Choices = std::span<const Choice<std::type_identity_t<Value>>>;
+
+class Reader {
+public:
+    // consumed, where given, receives the path of each property that was read, without indices:
+    // "mounts[].destination".
+    Reader(const Json& root, Problems& problems, std::set<std::string>* consumed)
+        : json_(root), problems_(problems), consumed_(consumed) {}
+
+    const Json& json() const { return json_; }
+
+    // A property of this object. Null counts as absent: that is how Go programs write what is unset.
+    template <class Value>
+    void required(std::string_view key, Value& out) const {
+        if (const Json* json = property(key)) Reader(*json, *this, key).into(out);
+        else missing(key, allowed<Value>());
+    }
+    template <class Value>
+    void optional(std::string_view key, Value& out) const {
+        if (const Json* json = property(key)) Reader(*json, *this, key).into(out);
+    }
+
+    // A property that is one of a few words.
+    template <class Value>
+    void required_choice(std::string_view key, Value& out, Choices<Value> choices) const {
+        if (const Json* json = property(key)) Reader(*json, *this, key).into_choice(out, choices);
+        else missing(key, words<Value>(choices));
+    }
+    template <class Value>
+    void optional_choice(std::string_view key, Value& out, Choices<Value> choices) const {
+        if (const Json* json = property(key)) Reader(*json, *this, key).into_choice(out, choices);
+    }
+
+    // This value as a bool, a string, a number, a vector, a map from names, or a struct: for a struct there is a
+    // function read(const Reader&, Struct&) that lists its properties.
+    template <class Value>
+    void into(Value& out) const {
+        if constexpr (std::same_as<Value, bool>) into_bool(out);
+        else if constexpr (std::same_as<Value, std::string>) into_string(out);
+        else if constexpr (std::integral<Value>) into_number(out);
+        else into_composed(out);
+    }
+
+private:
+    Reader(const Json& json, const Reader& parent, std::string_view key)
+        : json_(json), problems_(parent.problems_), consumed_(parent.consumed_), parent_(&parent), key_(key) {}
+    Reader(const Json& json, const Reader& parent, size_t index)
+        : json_(json), problems_(parent.problems_), consumed_(parent.consumed_), parent_(&parent), index_(index) {}
+
+    template <class Value>
+    void into_number(Value& out) const {
+        using Limits = std::numeric_limits<Value>;
+        const uint64_t* whole = json_.unsigned_integer();
+        const int64_t* negative = json_.integer();
+        if (whole && std::in_range<Value>(*whole)) out = static_cast<Value>(*whole);
+        else if (negative && std::in_range<Value>(*negative)) out = static_cast<Value>(*negative);
+        else refuse(concat("a whole number from ", Limits::min(), " to ", Limits::max()));
+    }
+
+    template <class Value>
+    void into_composed(std::vector<Value>& out) const {
+        const Json::Array* items = json_.array();
+        if (!items) return refuse(allowed<std::vector<Value>>());
+        out.resize(items->size());
+        for (size_t i = 0; i < items->size(); ++i) Reader((*items)[i], *this, i).into(out[i]);
+    }
+    template <class Value>
+    void into_composed(std::map<std::string, Value>& out) const {
+        const Json::Object* members = json_.object();
+        if (!members) return refuse(allowed<std::map<std::string, Value>>());
+        for (const Json::Member& member : *members) {
+            const Reader entry(member.value, *this, member.key);
+            entry.record();
+            if (entry.has_usable_name()) entry.into(out[member.key]);
+        }
+    }
+    template <class Value>
+    void into_composed(std::optional<Value>& out) const {
+        into(out.emplace());
+    }
+    template <class Value>
+    void into_composed(Value& out) const {
+        if (json_.object()) read(*this, out);
+        else refuse(allowed<Value>());
+    }
+
+    template <class Value>
+    void into_choice(Value& out, Choices<Value> choices) const {
+        const std::string* word = json_.string();
+        for (const Choice<Value>& choice : choices) {
+            if (word && *word == choice.word) {
+                out = choice.value;
+                return;
+            }
+        }
+        refuse(words<Value>(choices));
+    }
+
+    template <class Value>
+    static std::string words(Choices<Value> choices) {
+        std::string text;
+        for (const Choice<Value>& choice : choices) text += concat(text.empty() ? "" : ", ", choice.word);
+        return text;
+    }
+
+    template <class Value>
+    struct Allowed {
+        static constexpr std::string_view words = std::same_as<Value, bool>          ? "true or false"
+                                                  : std::same_as<Value, std::string> ? "a string"
+                                                  : std::integral<Value>             ? "a whole number"
+                                                                                     : "an object";
+    };
+    template <class Value>
+    struct Allowed<std::vector<Value>> {
+        static constexpr std::string_view words = "an array";
+    };
+    template <class Value>
+    struct Allowed<std::optional<Value>> : Allowed<Value> {};
+    template <class Value>
+    static std::string_view allowed() {
+        return Allowed<Value>::words;
+    }
+
+    void into_bool(bool& out) const;
+    void into_string(std::string& out) const;
+    const Json* property(std::string_view key) const;
+    void record() const;
+    bool has_usable_name() const;
+    void missing(std::string_view key, std::string_view words) const;
+    void refuse(std::string_view allowed) const;
+
+    // Built only when there is something to say of it: a good document costs no path.
+    std::string path() const;
+    std::string path_without_indices() const;
+
+    const Json& json_;
+    Problems& problems_;
+    std::set<std::string>* consumed_;
+    const Reader* parent_ = nullptr;
+    std::string_view key_;  // where the parent is an object
+    size_t index_ = 0;      // where it is an array
+};
+
+}  // namespace pinfold

@@ -1,0 +1,98 @@
+// What the specification has and pinfold does not do yet.
+#include "spec/unsupported.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/strings.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr std::string_view kHooks = "hooks are not run";
+constexpr std::string_view kSecurityModule = "labels and profiles of security modules are not set";
+constexpr std::string_view kListener = "decisions are not handed to a listener";
+constexpr std::string_view kController = "this limit is not set";
+
+constexpr auto kUnsupported = std::to_array<Unsupported>({
+    {"hooks.prestart", kHooks},
+    {"hooks.createRuntime", kHooks},
+    {"hooks.createContainer", kHooks},
+    {"hooks.startContainer", kHooks},
+    {"hooks.poststart", kHooks},
+    {"hooks.poststop", kHooks},
+    {"process.apparmorProfile", kSecurityModule},
+    {"process.selinuxLabel", kSecurityModule},
+    {"linux.mountLabel", kSecurityModule},
+    {"linux.intelRdt", "classes of service are not assigned"},
+    {"linux.netDevices", "network devices are not moved"},
+    {"linux.seccomp.listenerPath", kListener},
+    {"linux.seccomp.listenerMetadata", kListener},
+    {"linux.resources.blockIO", kController},
+    {"linux.resources.hugepageLimits", kController},
+    {"linux.resources.network", kController},
+    {"linux.resources.rdma", kController},
+    {"linux.resources.unified", kController},
+    {"linux.resources.cpu.burst", kController},
+    {"linux.resources.cpu.cpus", kController},
+    {"linux.resources.cpu.idle", kController},
+    {"linux.resources.cpu.mems", kController},
+    {"linux.resources.cpu.realtimePeriod", kController},
+    {"linux.resources.cpu.realtimeRuntime", kController},
+    {"linux.resources.memory.checkBeforeUpdate", kController},
+    {"linux.resources.memory.disableOOMKiller", kController},
+    {"linux.resources.memory.kernel", kController},
+    {"linux.resources.memory.kernelTCP", kController},
+    {"linux.resources.memory.swappiness", kController},
+    {"linux.resources.memory.useHierarchy", kController},
+});
+
+constexpr auto kOtherPlatforms = std::to_array<std::string_view>(
+    {"freebsd", "solaris", "vm", "windows", "zos", "process.commandLine", "process.user.username"});
+
+// An empty object among the members is in use: it stands for something that the map names.
+bool in_use(const Json& json);
+
+bool member_in_use(const Json::Member& member) { return member.value.object() || in_use(member.value); }
+
+bool in_use(const Json& json) {
+    switch (json.kind()) {
+        case Json::Kind::null: return false;
+        case Json::Kind::boolean: return *json.boolean();
+        case Json::Kind::integer: return *json.integer() != 0;
+        case Json::Kind::unsigned_integer: return *json.unsigned_integer() != 0;
+        case Json::Kind::real: return *json.real() != 0;
+        case Json::Kind::string: return !json.string()->empty();
+        case Json::Kind::array: return !json.array()->empty();
+        case Json::Kind::object: break;
+    }
+    return std::any_of(json.object()->begin(), json.object()->end(), member_in_use);
+}
+
+const Json* find_path(const Json& root, std::string_view path) {
+    const Json* json = &root;
+    for (const std::string_view key : split(path, '.')) {
+        json = json->find(key);
+        if (!json) return nullptr;
+    }
+    return json;
+}
+
+}  // namespace
+
+std::span<const Unsupported> not_yet_supported() { return kUnsupported; }
+
+std::span<const std::string_view> other_platforms() { return kOtherPlatforms; }
+
+void refuse_unsupported(const Json& root, Problems& problems, std::string_view at) {
+    const std::string prefix = at.empty() ? std::string() : concat(at, '.');
+    for (const Unsupported& entry : kUnsupported) {
+        if (!entry.path.starts_with(prefix)) continue;
+        const std::string_view path = entry.path.substr(prefix.size());
+        const Json* json = find_path(root, path);
+        if (json && in_use(*json)) problems.add(std::string(path), concat("not supported yet: ", entry.why));
+    }
+}
+
+}  // namespace pinfold

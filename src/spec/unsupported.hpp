@@ -1,0 +1,28 @@
+// What the specification has and pinfold does not do yet. A configuration that asks for it is refused, never half
+// obeyed.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "spec/json.hpp"
+#include "spec/problems.hpp"
+
+namespace pinfold {
+
+struct Unsupported {
+    std::string_view path;  // without indices, as in "linux.seccomp.listenerPath"
+    std::string_view why;
+};
+
+std::span<const Unsupported> not_yet_supported();
+
+// Properties of other platforms, which are to be ignored here.
+std::span<const std::string_view> other_platforms();
+
+// A problem for each property of the list that the document really uses. Engines send zeros, false and empty values
+// for what is unset; those ask for nothing. `at` is the path of the document in a config.json: "process" for a
+// process of its own, "linux.resources" for resources.
+void refuse_unsupported(const Json& root, Problems& problems, std::string_view at = {});
+
+}  // namespace pinfold

@@ -1,0 +1,22 @@
+// The semantic rules of the runtime specification 1.3: what a configuration may ask for, and what contradicts itself.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pinfold/spec.hpp"
+#include "spec/problems.hpp"
+
+namespace pinfold {
+
+// Pure: looks at nothing but the configuration.
+void validate_spec(const Spec& spec, Problems& problems);
+
+// The same rules for a part; `at` is its path in the document, empty where it is the whole document (exec, update).
+void validate_process(const Process& process, std::string_view at, Problems& problems);
+void validate_resources(const Resources& resources, std::string_view at, Problems& problems);
+
+// What the configuration says of files outside: the root must be there and be a directory.
+void validate_bundle(const Spec& spec, const std::string& bundle, Problems& problems);
+
+}  // namespace pinfold

@@ -1,0 +1,78 @@
+// The record's form on disk, and the state that `pinfold state` prints.
+#include "state/record.hpp"
+
+#include "base/strings.hpp"
+#include "spec/json.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr uint64_t kRecordVersion = 1;
+
+std::string string_text(const Json& object, std::string_view key) {
+    const Json* value = object.find(key);
+    return value != nullptr && value->string() != nullptr ? *value->string() : std::string();
+}
+
+uint64_t number(const Json& object, std::string_view key) {
+    const Json* value = object.find(key);
+    return value != nullptr && value->unsigned_integer() != nullptr ? *value->unsigned_integer() : 0;
+}
+
+std::string annotations_to_json(const StringMap& annotations) {
+    std::string out = "{";
+    for (const auto& [key, value] : annotations) {
+        out += concat(out.size() == 1 ? "" : ",", json_quoted(key), ":", json_quoted(value));
+    }
+    return out + "}";
+}
+
+StringMap annotations_from_json(const Json& object) {
+    StringMap annotations;
+    const Json* found = object.find("annotations");
+    if (found == nullptr || found->object() == nullptr) return annotations;
+    for (const Json::Member& member : *found->object()) {
+        if (member.value.string() != nullptr) annotations[member.key] = *member.value.string();
+    }
+    return annotations;
+}
+
+}  // namespace
+
+std::string record_to_json(const ContainerRecord& record) {
+    return concat("{\"version\":", kRecordVersion, ",\"id\":", json_quoted(record.id), ",\"ociVersion\":", json_quoted(record.oci_version),
+                  ",\"bundle\":", json_quoted(record.bundle), ",\"rootfs\":", json_quoted(record.rootfs),
+                  ",\"created\":", json_quoted(record.created), ",\"cgroupMount\":", json_quoted(record.cgroup_mount),
+                  ",\"cgroupPath\":", json_quoted(record.cgroup_path), ",\"owner\":", record.owner,
+                  ",\"annotations\":", annotations_to_json(record.annotations), "}\n");
+}
+
+Result<ContainerRecord> record_from_json(std::string_view text) {
+    const Json root = TRY(parse_json(text, "state"));
+    if (number(root, "version") != kRecordVersion) {
+        return plain_error("the state was written by another version of pinfold").with_hint("delete the container with that version");
+    }
+    ContainerRecord record;
+    record.id = string_text(root, "id");
+    record.oci_version = string_text(root, "ociVersion");
+    record.bundle = string_text(root, "bundle");
+    record.rootfs = string_text(root, "rootfs");
+    record.created = string_text(root, "created");
+    record.cgroup_mount = string_text(root, "cgroupMount");
+    record.cgroup_path = string_text(root, "cgroupPath");
+    record.owner = static_cast<uid_t>(number(root, "owner"));
+    record.annotations = annotations_from_json(root);
+    return record;
+}
+
+std::string state_to_json(const ContainerState& state) {
+    const ContainerRecord& record = state.record;
+    return concat("{\n  \"ociVersion\": ", json_quoted(record.oci_version), ",\n  \"id\": ", json_quoted(record.id),
+                  ",\n  \"pid\": ", state.pid, ",\n  \"status\": \"", status_name(state.status), "\",\n  \"bundle\": ",
+                  json_quoted(record.bundle), ",\n  \"rootfs\": ", json_quoted(record.rootfs), ",\n  \"created\": ",
+                  json_quoted(record.created), ",\n  \"owner\": \"", record.owner, "\",\n  \"annotations\": ",
+                  annotations_to_json(record.annotations), "\n}\n");
+}
+
+}  // namespace pinfold

@@ -1,0 +1,18 @@
+// The record's form on disk, and the state that `pinfold state` prints.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pinfold/result.hpp"
+#include "state/store.hpp"
+
+namespace pinfold {
+
+std::string record_to_json(const ContainerRecord& record);
+Result<ContainerRecord> record_from_json(std::string_view text);
+
+// As the specification wants it, plus what callers of runc know: rootfs, created, owner.
+std::string state_to_json(const ContainerState& state);
+
+}  // namespace pinfold

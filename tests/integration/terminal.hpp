@@ -1,0 +1,33 @@
+// A pseudo-terminal as a test's own end of a conversation.
+#pragma once
+
+#include <termios.h>
+
+#include <string>
+
+#include "pinfold/unique_fd.hpp"
+
+namespace pinfold::integration {
+
+class Terminal {
+public:
+    Terminal(unsigned short rows, unsigned short columns);
+    explicit Terminal(UniqueFd master) : master_(std::move(master)) {}
+
+    int slave() const { return slave_.get(); }
+    termios settings() const;
+    void resize(unsigned short rows, unsigned short columns) const;
+    void type(const std::string& text) const;
+
+    // The next line without its line end; fails the test when none comes.
+    std::string read_line();
+    // Discards lines until this one has come.
+    void await_line(const std::string& wanted);
+
+private:
+    UniqueFd master_;
+    UniqueFd slave_;
+    std::string unread_;
+};
+
+}  // namespace pinfold::integration

@@ -1,0 +1,139 @@
+// Namespaces: new ones, the host's, joined ones, clock offsets, the loopback interface.
+#include "harness.hpp"
+
+using namespace pinfold::integration;
+
+namespace {
+
+// The kernel's name of a namespace, by the specification's.
+const std::vector<std::pair<std::string, std::string>> kTypes = {{"pid", "pid"},   {"network", "net"},   {"ipc", "ipc"},  {"uts", "uts"},
+                                                                 {"mount", "mnt"}, {"cgroup", "cgroup"}, {"time", "time"}};
+
+bool knows(const std::string& type) { return type != "time" || runtime() != Runtime::runc; }
+
+std::string target(const std::string& path) { return fs::read_symlink(path); }
+
+}  // namespace
+
+TEST_CASE("namespaces: each listed one is new") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    for (const auto& [type, name] : kTypes) {
+        if (knows(type)) bundle.add_namespace(type);
+    }
+    const json report = report_of(bundle);
+    for (const auto& [type, name] : kTypes) {
+        if (!knows(type)) continue;
+        CAPTURE(type);
+        CHECK(report["namespaces"][name] != own_namespace(name));
+    }
+    CHECK(report["namespaces"]["user"] == own_namespace("user"));
+    CHECK(report["process"]["pid"] == 1);
+    CHECK(report["process"]["ppid"] == 0);
+}
+
+TEST_CASE("namespaces: what is not listed is the host's") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    for (const auto& [type, name] : kTypes) {
+        if (type != "mount") bundle.drop_namespace(type);
+    }
+    bundle.config.erase("hostname");
+    const json report = report_of(bundle);
+    for (const auto& [type, name] : kTypes) {
+        CAPTURE(type);
+        CHECK((report["namespaces"][name] == own_namespace(name)) == (type != "mount"));
+    }
+}
+
+TEST_CASE("namespaces: joined by path") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    std::vector<std::string> options = {"--net", "--ipc", "--uts", "--cgroup", "--pid", "--fork"};
+    if (runtime() != Runtime::runc) options.push_back("--time");
+    const NamespaceHolder holder(options);
+    bundle.config.erase("hostname");
+    bundle.add_namespace("network", holder.path("net")).add_namespace("ipc", holder.path("ipc"));
+    bundle.add_namespace("uts", holder.path("uts")).add_namespace("cgroup", holder.path("cgroup"));
+    bundle.add_namespace("pid", holder.path("pid_for_children"));
+    if (runtime() != Runtime::runc) bundle.add_namespace("time", holder.path("time_for_children"));
+    const json report = report_of(bundle);
+    for (const std::string& name : std::vector<std::string>{"net", "ipc", "uts", "cgroup"}) {
+        CAPTURE(name);
+        CHECK(report["namespaces"][name] == target(holder.path(name)));
+    }
+    CHECK(report["namespaces"]["pid"] == target(holder.path("pid_for_children")));
+    if (runtime() != Runtime::runc) CHECK(report["namespaces"]["time"] == target(holder.path("time_for_children")));
+    // Not ours: left as it was found.
+    for (const json& interface : report["interfaces"]) {
+        if (interface["name"] == "lo") CHECK(interface["up"] == false);
+    }
+    CHECK(report["process"]["pid"] != 1);
+}
+
+TEST_CASE("namespaces: a user namespace is joined by path") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const NamespaceHolder holder({"--user", "--map-root-user"});
+    bundle.add_namespace("user", holder.path("user"));
+    bundle.config["linux"].erase("resources");
+    for (json& entry : bundle.config["mounts"]) {
+        if (entry["type"] == "devpts") entry["options"].erase(entry["options"].size() - 1);  // gid 5 has no mapping
+    }
+    const json report = report_of(bundle);
+    CHECK(report["namespaces"]["user"] == target(holder.path("user")));
+    CHECK(report["namespaces"]["net"] != own_namespace("net"));
+    CHECK(report["credentials"]["uid"] == json({0, 0, 0, 0}));
+}
+
+TEST_CASE("namespaces: a path that is no namespace, or one of another type, is refused") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    for (const std::string& path : std::vector<std::string>{"/etc/passwd", "/proc/self/ns/ipc", "/nowhere/ns"}) {
+        CAPTURE(path);
+        bundle.add_namespace("network", path);
+        const Outcome outcome = run(bundle);
+        CHECK(outcome.status == 1);
+        if (runtime() == Runtime::pinfold) CHECK(outcome.says(path));
+    }
+}
+
+TEST_CASE("namespaces: clocks are shifted by timeOffsets") {
+    NEEDS_ROOT();
+    if (runtime() == Runtime::runc) SKIP_TEST("this runc knows no time namespaces");
+    Bundle bundle;
+    bundle.add_namespace("time");
+    bundle.config["linux"]["timeOffsets"] = {{"monotonic", {{"secs", 1000000}, {"nanosecs", 5}}}, {"boottime", {{"secs", 2000000}}}};
+    timespec monotonic{};
+    timespec boottime{};
+    ::clock_gettime(CLOCK_MONOTONIC, &monotonic);
+    ::clock_gettime(CLOCK_BOOTTIME, &boottime);
+    const json report = report_of(bundle);
+    const long slack = patience().count() / 1000;
+    CHECK(report["clocks"]["monotonic"].get<long>() - monotonic.tv_sec >= 1000000);
+    CHECK(report["clocks"]["monotonic"].get<long>() - monotonic.tv_sec <= 1000000 + slack);
+    CHECK(report["clocks"]["boottime"].get<long>() - boottime.tv_sec >= 2000000);
+    CHECK(report["clocks"]["boottime"].get<long>() - boottime.tv_sec <= 2000000 + slack);
+}
+
+TEST_CASE("namespaces: the loopback interface of a new network is up") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Outcome outcome = run_probe(bundle, {{"connect-loopback"}, {"report"}});
+    CHECK(outcome.answer(0)["ok"] == true);
+    const json interfaces = outcome.answer(1)["interfaces"];
+    for (const json& interface : interfaces) {
+        if (interface["name"] == "lo") CHECK(interface["up"] == true);
+        else CHECK(interface["up"] == false);  // tunnels that the kernel makes by itself
+    }
+}
+
+TEST_CASE("namespaces: without a mount namespace a root is refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.drop_namespace("mount");
+    const Outcome outcome = run(bundle);
+    CHECK(outcome.status == 1);
+    CHECK(outcome.says("linux.namespaces"));
+}

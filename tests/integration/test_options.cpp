@@ -1,0 +1,284 @@
+// The command line: what each option of `run` does, and the verbs around it.
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "harness.hpp"
+
+using namespace pinfold::integration;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> out;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) out.push_back(line);
+    return out;
+}
+
+json keyring_of_the_caller() { return json::parse(run_program({playground() / "probe", "report"}).out)["keyring"]; }
+
+}  // namespace
+
+TEST_CASE("options: --pid-file holds the pid in digits, and nothing else") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.probe({"wait-signal"});
+    // Relative to where the caller stands, not to the bundle.
+    const auto running = start(bundle, {.args = {"--pid-file", "pid"}, .spawn = {.directory = bundle.host()}});
+    REQUIRE(running->read_line() == "READY");
+    const std::string pid = await_file(bundle.host() / "pid");
+    CHECK(pid.find_first_not_of("0123456789") == std::string::npos);
+    CHECK(fs::read_symlink("/proc/" + pid + "/exe").filename() == "probe");
+    const std::string status = read_text("/proc/" + pid + "/status");
+    CHECK(status.find("NSpid:\t" + pid + "\t1\n") != std::string::npos);
+    running->signal(SIGTERM);
+    CHECK(running->finish().status == 0);
+}
+
+TEST_CASE("options: the bundle is the working directory unless named, --config another file") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.write_config();
+    Ended ended = run_program(bundle.verb({"run", bundle.id()}), {.directory = bundle.path()});
+    CHECK(ended.status == 0);
+    if (runtime() == Runtime::runc) return;
+    bundle.config["hostname"] = "other";
+    write_text(bundle.host() / "other.json", bundle.config.dump());
+    const Outcome outcome = [&] {
+        ended = run_program(bundle.verb({"run", "--bundle", bundle.path(), "--config", bundle.host() / "other.json", bundle.id()}));
+        return Outcome{ended.status, ended.out, ended.err};
+    }();
+    CHECK(outcome.answer()["hosts"]["hostname"] == "other");
+}
+
+TEST_CASE("options: a bundle without a config says what is missing") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Ended ended = run_program(bundle.verb({"run", "--bundle", bundle.host(), bundle.id()}));
+    CHECK(ended.status == 1);
+    CHECK(ended.err.find("config.json") != std::string::npos);
+}
+
+TEST_CASE("options: --detach returns while the container runs; state, delete") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.probe({"sleep-forever"});
+    CHECK(run(bundle, {.args = {"--detach", "--pid-file", bundle.host() / "pid"}}).status == 0);
+    const std::string pid = read_text(bundle.host() / "pid");
+    CHECK(fs::exists("/proc/" + pid));
+
+    const json state = json::parse(verb(bundle, {"state", bundle.id()}).out, nullptr, false);
+    CHECK(state["id"] == bundle.id());
+    CHECK(state["status"] == "running");
+    CHECK(state["pid"] == std::stol(pid));
+    CHECK(state["bundle"] == bundle.path().string());
+    CHECK(state["ociVersion"].get<std::string>().rfind("1.", 0) == 0);
+
+    CHECK(verb(bundle, {"delete", bundle.id()}).status == 1);  // it runs
+    CHECK(fs::exists("/proc/" + pid));
+    CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+    const Ended gone = verb(bundle, {"state", bundle.id()});
+    CHECK(gone.status == 1);
+    CHECK(gone.err.find("does not exist") != std::string::npos);
+}
+
+TEST_CASE("options: a detached container that has ended is stopped, and deleted without force") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.probe({"sleep-forever"});
+    CHECK(run(bundle, {.args = {"--detach", "--pid-file", bundle.host() / "pid"}}).status == 0);
+    const auto pid = static_cast<pid_t>(std::stol(read_text(bundle.host() / "pid")));
+    const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    CHECK(::kill(pid, SIGKILL) == 0);
+    CHECK(await_readable(pidfd.get()));
+    // Still a zombie of this program's: over for all that matters.
+    const json state = json::parse(verb(bundle, {"state", bundle.id()}).out, nullptr, false);
+    CHECK(state["status"] == "stopped");
+    CHECK(state["pid"] == 0);
+    CHECK(verb(bundle, {"delete", bundle.id()}).status == 0);
+}
+
+TEST_CASE("options: --keep leaves a stopped container to be deleted") {
+    NEEDS_ROOT();
+    if (runtime() == Runtime::crun) SKIP_TEST("this crun knows no --keep");
+    Bundle bundle;
+    CHECK(run_probe(bundle, {{"exit", "3"}}, {.args = {"--keep"}}).status == 3);
+    const json state = json::parse(verb(bundle, {"state", bundle.id()}).out, nullptr, false);
+    CHECK(state["status"] == "stopped");
+    CHECK(state["pid"] == 0);
+    CHECK(run(bundle).status == 1);  // the id is taken
+    CHECK(verb(bundle, {"delete", bundle.id()}).status == 0);
+    CHECK(run_probe(bundle, {{"exit", "3"}}).status == 3);
+}
+
+TEST_CASE("options: an id can be used once at a time") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.probe({"wait-signal"});
+    const auto running = start(bundle);
+    REQUIRE(running->read_line() == "READY");
+    const Ended second = run_program(bundle.command_line({}));
+    CHECK(second.status == 1);
+    CHECK(second.err.find(bundle.id()) != std::string::npos);
+    // The first one is none the worse for it.
+    running->signal(SIGUSR1);
+    CHECK(running->read_line() == "USR1");
+    running->signal(SIGTERM);
+    CHECK(running->finish().status == 0);
+}
+
+TEST_CASE("options: ids that could leave the state directory are refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.write_config();
+    const std::string before = bundle.listing();
+    for (const std::string& id : std::vector<std::string>{"", ".", "..", "../escape", "a/b", "/absolute", "a b", "a\nb", "\xc3\xa9",
+                                                          std::string(256, 'x')}) {
+        CAPTURE(id);
+        for (const std::vector<std::string>& words : {std::vector<std::string>{"run", "--bundle", bundle.path(), "--", id}, {"state", "--", id},
+                                                      {"delete", "--force", "--", id}}) {
+            CHECK(verb(bundle, words).status == 1);
+        }
+    }
+    CHECK(bundle.listing() == before);
+}
+
+TEST_CASE("options: delete and state of what is not there") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    CHECK(verb(bundle, {"delete", "--force", "nothing"}).status == 0);
+    for (const std::string& word : std::vector<std::string>{"delete", "state"}) {
+        CAPTURE(word);
+        const Ended ended = verb(bundle, {word, "nothing"});
+        CHECK(ended.status == 1);
+        CHECK(ended.err.find("does not exist") != std::string::npos);
+    }
+}
+
+TEST_CASE("options: a session keyring of its own, unless --no-new-keyring") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const json ours = keyring_of_the_caller();
+    if (ours.contains("error")) SKIP_TEST("this kernel has no keyrings");
+    const json fresh = report_of(bundle)["keyring"];
+    CHECK(fresh["id"] != ours["id"]);
+    CHECK(fresh["description"].get<std::string>().find(bundle.id()) != std::string::npos);
+    CHECK(report_of(bundle, {.args = {"--no-new-keyring"}})["keyring"]["id"] == ours["id"]);
+}
+
+TEST_CASE("options: --dry-run prints the plan and does nothing, for any user") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.mount("/new/place", "tmpfs", "tmpfs", {});
+    bundle.config["process"]["cwd"] = "/new/cwd";
+    bundle.write_config();
+    const std::string before = bundle.listing();
+    for (const bool as_root : {true, false}) {
+        CAPTURE(as_root);
+        RunOptions options{.args = {"--dry-run"}};
+        if (!as_root) options.spawn.uid = kNobodySpecial;
+        const Outcome outcome = run(bundle, options);
+        CHECK_MESSAGE(outcome.status == 0, outcome.err);
+        const json plan = json::parse(outcome.out, nullptr, false);
+        CHECK(plan.is_object());
+        CHECK(outcome.out.find("/new/place") != std::string::npos);
+        CHECK(bundle.listing() == before);
+    }
+    // A config that would be refused is refused here too.
+    bundle.config["process"]["cwd"] = "relative";
+    CHECK(run(bundle, {.args = {"--dry-run"}}).status == 1);
+}
+
+TEST_CASE("options: --debug shows the steps with their times") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Outcome outcome = run_probe(bundle, {{"exit", "0"}}, {.global = {"--debug"}});
+    const std::vector<std::string> lines = lines_of(outcome.err);
+    CHECK(lines.size() >= 10);
+    double last = 0;
+    for (const std::string& line : lines) {
+        CAPTURE(line);
+        const size_t open = line.find('[');
+        REQUIRE(line.find(" ms] ") != std::string::npos);
+        // Parent and child write to one place and share one clock.
+        const double now = std::stod(line.substr(open + 1));
+        CHECK(now >= 0);
+        last = std::max(last, now);
+    }
+    CHECK(last > 0);
+    for (const std::string& step : std::vector<std::string>{"clone", "mounts", "root", "hostname", "loopback"}) {
+        CAPTURE(step);
+        CHECK(outcome.says(step));
+    }
+    // Quiet without it.
+    CHECK(run(bundle).err == "");
+}
+
+TEST_CASE("options: --log takes the messages, as JSON lines if asked") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const fs::path log = bundle.host() / "log.json";
+    bundle.config["process"]["args"] = {"/not/there"};
+    CHECK(run(bundle, {.global = {"--log", log, "--log-format", "json"}}).status != 0);
+    CHECK(run(bundle, {.global = {"--debug", "--log", log, "--log-format", "json"}}).status != 0);  // appends
+    const std::vector<std::string> lines = lines_of(read_text(log));
+    REQUIRE(!lines.empty());
+    std::string last_error;
+    int errors = 0;
+    for (const std::string& line : lines) {
+        CAPTURE(line);
+        const json entry = json::parse(line, nullptr, false);
+        REQUIRE(entry.is_object());
+        CHECK(entry.contains("level"));
+        CHECK(entry.contains("msg"));
+        const std::string time = entry.value("time", "");
+        CHECK(time.size() >= 20);
+        CHECK(time[10] == 'T');
+        if (entry["level"] == "error") {
+            last_error = entry["msg"];
+            ++errors;
+        }
+    }
+    CHECK(errors >= 2);
+    CHECK(last_error.find("/not/there") != std::string::npos);
+}
+
+TEST_CASE("options: wrong ones are refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.write_config();
+    const std::string before = bundle.listing();
+    const std::string path = bundle.path();
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{}, {"nosuchverb"}, {"run"}, {"run", "--nosuchoption", "x"}, {"run", "--bundle", path, "one", "two"},
+          {"run", "--bundle", path, "--preserve-fds", "-1", "x"}, {"run", "--bundle", path, "--preserve-fds", "many", "x"},
+          {"--log-format", "xml", "run", "--bundle", path, "x"}, {"--cgroup-manager", "other", "run", "--bundle", path, "x"},
+          {"run", "--bundle", path + "/nowhere", "x"}, {"--log", path + "/no/such/log", "run", "--bundle", path, "x"}}) {
+        CAPTURE(words.empty() ? std::string() : words.back());
+        const Ended ended = verb(bundle, words);
+        CHECK(ended.status == 1);
+        CHECK(ended.out == "");
+        CHECK(ended.err != "");
+    }
+    CHECK(bundle.listing() == before);
+}
+
+TEST_CASE("options: --version names the program, its version and the specification's") {
+    NEEDS_ROOT();
+    const Ended ended = run_program([] {
+        std::vector<std::string> line = {runtime_command().front()};
+        line.push_back("--version");
+        return line;
+    }());
+    CHECK(ended.status == 0);
+    CHECK(ended.out.find(" version ") != std::string::npos);
+    CHECK(ended.out.find("spec: 1.") != std::string::npos);
+}

@@ -1,0 +1,189 @@
+// Terminals: in the foreground on the caller's own, and handed over through a console socket.
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstring>
+
+#include "harness.hpp"
+#include "terminal.hpp"
+
+using namespace pinfold::integration;
+
+namespace {
+
+RunOptions on(const Terminal& terminal) {
+    const int fd = terminal.slave();
+    return {.spawn = {.fds = {{0, fd}, {1, fd}, {2, fd}}, .own_terminal = true}};
+}
+
+// The engine's side of a console socket: listens, then receives one descriptor.
+class ConsoleSocket {
+public:
+    explicit ConsoleSocket(const fs::path& path) : path_(path), listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+        REQUIRE(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+        REQUIRE(::listen(listener_.get(), 1) == 0);
+    }
+
+    const fs::path& path() const { return path_; }
+
+    UniqueFd receive() const {
+        REQUIRE(await_readable(listener_.get()));
+        const UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        std::array<char, 256> text{};
+        alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+        iovec data{text.data(), text.size()};
+        msghdr message{};
+        message.msg_iov = &data;
+        message.msg_iovlen = 1;
+        message.msg_control = control.data();
+        message.msg_controllen = control.size();
+        REQUIRE(await_readable(connection.get()));
+        REQUIRE(::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) >= 0);
+        const cmsghdr* header = CMSG_FIRSTHDR(&message);
+        REQUIRE(header != nullptr);
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+        return UniqueFd(fd);
+    }
+
+private:
+    fs::path path_;
+    UniqueFd listener_;
+};
+
+}  // namespace
+
+TEST_CASE("terminal: the payload gets one of its own, of the caller's size") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.config["process"]["terminal"] = true;
+    bundle.probe({"report"});
+    Terminal terminal(33, 111);
+    const auto running = start(bundle, on(terminal));
+    std::string line;
+    while ((line = terminal.read_line()).rfind("{", 0) != 0) continue;
+    CHECK(running->finish().status == 0);
+    const json report = json::parse(line);
+    for (const json& each : report["terminals"]) {
+        CHECK(each["tty"] == true);
+        CHECK(each["foreground"] == true);
+        CHECK(each["rows"] == 33);
+        CHECK(each["columns"] == 111);
+    }
+    CHECK(report["proc"]["controlling_terminal"] == true);
+    const json console = device_at(report, "/dev/console");
+    REQUIRE(!console.is_null());
+    CHECK(console["type"] == "char");
+    CHECK(console["major"] == 136);
+    // A terminal of the container's own devpts, not the caller's.
+    for (const json& fd : report["fds"]) CHECK(fd["target"].get<std::string>().rfind("/dev/pts/", 0) == 0);
+}
+
+TEST_CASE("terminal: consoleSize sets its size") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["process"]["terminal"] = true;
+    bundle.config["process"]["consoleSize"] = {{"height", 44}, {"width", 99}};
+    bundle.probe({"report"});
+    const ConsoleSocket console(bundle.host() / "console");
+    const auto running = start(bundle, {.args = {"--detach", "--console-socket", console.path()}});
+    Terminal terminal(console.receive());
+    const json report = json::parse(terminal.read_line());
+    CHECK(running->finish().status == 0);
+    CHECK(report["terminals"][0]["rows"] == 44);
+    CHECK(report["terminals"][0]["columns"] == 99);
+    CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+}
+
+TEST_CASE("terminal: a change of the window's size is passed on") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.config["process"]["terminal"] = true;
+    bundle.probe({"winsize"});
+    Terminal terminal(24, 80);
+    const auto running = start(bundle, on(terminal));
+    terminal.await_line("24x80");
+    terminal.resize(50, 132);
+    terminal.await_line("50x132");
+    terminal.type("\n");
+    CHECK(running->finish().status == 0);
+}
+
+TEST_CASE("terminal: the caller's is raw meanwhile, and as before afterwards") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.config["process"]["terminal"] = true;
+    bundle.probe({"wait-signal"});
+    Terminal terminal(24, 80);
+    const termios before = terminal.settings();
+    const auto running = start(bundle, on(terminal));
+    terminal.await_line("READY");
+    CHECK((terminal.settings().c_lflag & (ICANON | ECHO | ISIG)) == 0);
+    running->signal(SIGTERM);
+    terminal.await_line("TERM");
+    CHECK(running->finish().status == 0);
+    const termios after = terminal.settings();
+    CHECK(after.c_lflag == before.c_lflag);
+    CHECK(after.c_iflag == before.c_iflag);
+    CHECK(after.c_oflag == before.c_oflag);
+}
+
+TEST_CASE("terminal: Ctrl-C is the payload's") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.config["process"]["terminal"] = true;
+    bundle.probe({"wait-signal"});
+    Terminal terminal(24, 80);
+    const auto running = start(bundle, on(terminal));
+    terminal.await_line("READY");
+    terminal.type("\x03");
+    std::string line = terminal.read_line();
+    if (line.rfind("^C", 0) == 0) line.erase(0, 2);  // the echo
+    CHECK(line == "INT");
+    running->signal(SIGTERM);
+    terminal.await_line("TERM");
+    CHECK(running->finish().status == 0);
+}
+
+TEST_CASE("terminal: the console socket receives the master") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.config["process"]["terminal"] = true;
+    bundle.probe_each({{"cat"}, {"report"}});
+    const ConsoleSocket console(bundle.host() / "console");
+    const auto running = start(bundle, {.args = {"--detach", "--console-socket", console.path()}});
+    Terminal terminal(console.receive());
+    CHECK(running->finish().status == 0);
+    terminal.type("hello\n\x04");
+    CHECK(terminal.read_line() == "hello");  // the echo
+    CHECK(terminal.read_line() == "hello");
+    CHECK(terminal.read_line() == "{\"ok\":true}");
+    const json report = json::parse(terminal.read_line());
+    CHECK(report["terminals"][0]["tty"] == true);
+    CHECK(report["proc"]["controlling_terminal"] == true);
+    CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+}
+
+TEST_CASE("terminal: a console socket is for terminals, and must be one") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const ConsoleSocket console(bundle.host() / "console");
+    CHECK(run(bundle, {.args = {"--detach", "--console-socket", console.path()}}).status == 1);
+    bundle.config["process"]["terminal"] = true;
+    const Outcome outcome = run(bundle, {.args = {"--detach", "--console-socket", bundle.host() / "nothing"}});
+    CHECK(outcome.status == 1);
+    CHECK(outcome.says("nothing"));
+}
+
+TEST_CASE("terminal: detached without a console socket is refused") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.config["process"]["terminal"] = true;
+    CHECK(run(bundle, {.args = {"--detach"}}).status == 1);
+}

@@ -1,0 +1,124 @@
+// Trying things on processes: system calls by number, signals, memory, children, processor time.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "commands.hpp"
+
+namespace probe {
+
+namespace {
+
+long milliseconds(clockid_t clock) {
+    timespec now{};
+    ::clock_gettime(clock, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+}  // namespace
+
+Object syscall_command(const Arguments& arguments) {
+    std::array<long, 7> values{};
+    for (size_t i = 0; i < values.size() && i < arguments.size(); ++i) {
+        values[i] = static_cast<long>(std::stoull(arguments[i], nullptr, 0));
+    }
+    const long result = ::syscall(values[0], values[1], values[2], values[3], values[4], values[5], values[6]);
+    return result >= 0 ? success().add("result", result) : failure();
+}
+
+Object exit_command(const Arguments& arguments) { ::exit(std::stoi(arguments[0])); }
+
+Object signal_command(const Arguments& arguments) {
+    // Spared where the process is the first of a pid namespace: tests of this one go without.
+    const int number = std::stoi(arguments[0]);
+    ::signal(number, SIG_DFL);
+    return success_if(::kill(::getpid(), number) == 0);
+}
+
+Object wait_signal_command(const Arguments& /*arguments*/) {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, nullptr);
+    std::printf("READY\n");
+    std::fflush(stdout);
+    int number = 0;
+    while (number != SIGTERM && ::sigwait(&all, &number) == 0) {
+        std::printf("%s\n", sigabbrev_np(number));
+        std::fflush(stdout);
+    }
+    return success();
+}
+
+Object alloc_command(const Arguments& arguments) {
+    const size_t bytes = std::stoul(arguments[0]) << 20;
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return failure();
+    volatile char* pages = static_cast<char*>(memory);
+    for (size_t offset = 0; offset < bytes; offset += 4096) pages[offset] = 1;
+    return success();
+}
+
+Object fork_command(const Arguments& arguments) {
+    const int wanted = std::stoi(arguments[0]);
+    std::vector<pid_t> children;
+    int error = 0;
+    for (int i = 0; i < wanted; ++i) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            ::pause();
+            ::_exit(0);
+        }
+        if (child < 0) {
+            error = errno;
+            break;
+        }
+        children.push_back(child);
+    }
+    for (const pid_t child : children) {
+        ::kill(child, SIGKILL);
+        ::waitpid(child, nullptr, 0);
+    }
+    Object out = success();
+    out.add("children", children.size());
+    if (error != 0) out.add("errno", strerrorname_np(error));
+    return out;
+}
+
+Object orphan_command(const Arguments& /*arguments*/) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::setsid();
+        for (;;) ::pause();
+    }
+    return success_if(child > 0);
+}
+
+Object burn_command(const Arguments& arguments) {
+    const long wanted = std::stol(arguments[0]);
+    const long begin = milliseconds(CLOCK_MONOTONIC);
+    while (milliseconds(CLOCK_PROCESS_CPUTIME_ID) < wanted) {
+    }
+    return success().add("wall_ms", milliseconds(CLOCK_MONOTONIC) - begin);
+}
+
+Object sleep_forever_command(const Arguments& /*arguments*/) {
+    std::printf("READY\n");
+    std::fflush(stdout);
+    for (;;) ::pause();
+}
+
+Object print_command(const Arguments& arguments) {
+    std::fprintf(stderr, "%s\n", arguments[0].c_str());
+    return success();
+}
+
+}  // namespace probe

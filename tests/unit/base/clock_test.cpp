@@ -1,0 +1,29 @@
+// Time as logs and state files write it.
+#include "base/clock.hpp"
+
+#include <ctime>
+#include <regex>
+
+#include "support/testing.hpp"
+
+using namespace pinfold;
+
+TEST_CASE("clock: the monotonic clock never goes back") {
+    int64_t last = monotonic_ns();
+    for (int i = 0; i < 1000; ++i) {
+        const int64_t now = monotonic_ns();
+        REQUIRE(now >= last);
+        last = now;
+    }
+}
+
+TEST_CASE("clock: a time stamp is RFC 3339, in UTC, and of now") {
+    const std::time_t before = std::time(nullptr);
+    const std::string text = rfc3339_now();
+    REQUIRE(std::regex_match(text, std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z)")));
+    std::tm parts{};
+    REQUIRE(::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) != nullptr);
+    const std::time_t written = ::timegm(&parts);
+    CHECK(written >= before);
+    CHECK(written <= std::time(nullptr));
+}

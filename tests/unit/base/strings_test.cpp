@@ -1,0 +1,94 @@
+// The string helpers: numbers that are refused, quoting that is safe to print.
+#include "base/strings.hpp"
+
+#include <cstdint>
+
+#include "support/testing.hpp"
+
+using namespace pinfold;
+
+TEST_CASE("strings: concat joins text, characters and numbers") {
+    CHECK(concat("mounts[", size_t{3}, "] ", std::string("/data"), ':', -1) == "mounts[3] /data:-1");
+    CHECK(concat().empty());
+    CHECK(concat(UINT64_MAX, ' ', INT64_MIN) == "18446744073709551615 -9223372036854775808");
+}
+
+TEST_CASE("strings: a number is the whole text") {
+    CHECK(parse_number<int>("42") == 42);
+    CHECK(parse_number<int>("-1") == -1);
+    CHECK(parse_number<int>("755", 8) == 0755);
+    CHECK(parse_number<uint64_t>("18446744073709551615") == UINT64_MAX);
+    for (const char* text : {"", " 1", "1 ", "1x", "x", "+1", "0x10", "1.0", "-"}) {
+        INFO(text);
+        CHECK_FALSE(parse_number<int>(text));
+    }
+}
+
+TEST_CASE("strings: a number that does not fit is refused") {
+    CHECK_FALSE(parse_number<uint8_t>("256"));
+    CHECK_FALSE(parse_number<unsigned>("-1"));
+    CHECK_FALSE(parse_number<uint64_t>("18446744073709551616"));
+    CHECK_FALSE(parse_number<int>("8", 8));
+}
+
+TEST_CASE("strings: split keeps empty parts") {
+    using Parts = std::vector<std::string_view>;
+    CHECK(split("a:b::c", ':') == Parts{"a", "b", "", "c"});
+    CHECK(split("", ':') == Parts{""});
+    CHECK(split("alone", ':') == Parts{"alone"});
+    CHECK(split(":", ':') == Parts{"", ""});
+}
+
+TEST_CASE("strings: join puts the separator between items only") {
+    CHECK(join({"a", "b", "c"}, ", ") == "a, b, c");
+    CHECK(join({"a"}, ", ") == "a");
+    CHECK(join({"", ""}, ",") == ",");
+    CHECK(join({}, ", ").empty());
+}
+
+TEST_CASE("strings: quoted text cannot move the cursor of a terminal") {
+    CHECK(quoted("plain") == "'plain'");
+    CHECK(quoted("a\x1b[2Jb\n\x7f") == "'a\\x1b[2Jb\\x0a\\x7f'");
+    CHECK(quoted("caf\xc3\xa9") == "'caf\xc3\xa9'");
+}
+
+TEST_CASE("strings: a JSON literal escapes what JSON asks for") {
+    CHECK(json_quoted("a\"b\\c") == R"("a\"b\\c")");
+    CHECK(json_quoted("\n\t\r\x01") == R"("\n\t\r\u0001")");
+    CHECK(json_quoted(std::string_view("\0", 1)) == R"("\u0000")");
+    CHECK(json_quoted("").size() == 2);
+}
+
+TEST_CASE("strings: well-formed UTF-8 passes through a JSON literal") {
+    // the first and last of each length, and both neighbours of the surrogates
+    for (const char* text : {"\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
+                             "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+        CHECK(json_quoted(text) == concat('"', text, '"'));
+    }
+}
+
+TEST_CASE("strings: each byte that is not UTF-8 becomes U+FFFD in a JSON literal") {
+    constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+    struct Example {
+        const char* what;
+        std::string_view bytes;
+        int replaced;
+    };
+    const Example examples[] = {
+        {"continuation alone", "\x80", 1},
+        {"overlong slash", "\xc0\xaf", 2},
+        {"overlong, 3 bytes", "\xe0\x80\xaf", 3},
+        {"surrogate", "\xed\xa0\x80", 3},
+        {"beyond U+10FFFF", "\xf4\x90\x80\x80", 4},
+        {"never a byte of UTF-8", "\xff", 1},
+        {"cut short", "\xe2\x82", 2},
+    };
+    for (const Example& example : examples) {
+        INFO(example.what);
+        std::string expected = "\"";
+        for (int i = 0; i < example.replaced; ++i) expected += kReplacement;
+        CHECK(json_quoted(example.bytes) == expected + "\"");
+    }
+    CHECK(json_quoted("a\xff"
+                      "b") == concat("\"a", kReplacement, "b\""));
+}

@@ -1,0 +1,29 @@
+// find_cgroup_host: what it finds is a cgroup v2 hierarchy, and whether this user may make groups there.
+#include "cgroup/layout.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "real_group.hpp"
+#include "support/testing.hpp"
+
+using namespace pinfold;
+using namespace pinfold::testing;
+
+TEST_CASE("layout: the hierarchy that is found is one") {
+    const CgroupHost host = find_cgroup_host();
+    if (host.mount.empty()) SKIP_TEST("cgroup v2 is not mounted");
+    CHECK(::access((host.mount + "/cgroup.subtree_control").c_str(), F_OK) == 0);
+    CHECK(host.hybrid == host.mount.ends_with("/unified"));
+}
+
+TEST_CASE("layout: a user without rights finds it not writable") {
+    RealGroup place;
+    if (!place.usable()) SKIP_TEST(place.why_not());
+    const pid_t child = ::fork();
+    if (child == 0) {
+        if (::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0) ::_exit(2);
+        ::_exit(find_cgroup_host().writable ? 1 : 0);
+    }
+    CHECK(outcome(child) == 0);
+}

@@ -1,0 +1,160 @@
+// linux.resources to control files: every conversion, every refusal.
+#include "cgroup/limits.hpp"
+
+#include <functional>
+
+#include "base/strings.hpp"
+#include "support/testing.hpp"
+
+using namespace pinfold;
+
+namespace {
+
+// "memory.max=100 memory.swap.max=50", or the error.
+std::string written(const Resources& resources) {
+    const auto writes = cgroup_writes(resources);
+    if (!writes) return concat("error: ", writes.error().message);
+    std::vector<std::string> items;
+    for (const CgroupWrite& write : *writes) items.push_back(concat(write.file, '=', write.value));
+    return join(items, "; ");
+}
+
+struct Case {
+    std::function<void(Resources&)> set;
+    const char* expected;
+};
+
+void check(std::initializer_list<Case> cases) {
+    for (const Case& test : cases) {
+        Resources resources;
+        test.set(resources);
+        CHECK(written(resources) == test.expected);
+    }
+}
+
+std::string weight_for(uint64_t shares) {
+    Resources resources;
+    resources.cpu.shares = shares;
+    return written(resources);
+}
+
+}  // namespace
+
+TEST_CASE("limits: nothing asked, nothing written") {
+    check({{[](Resources&) {}, ""},
+           {[](Resources& r) {  // zeros, as engines send them
+                r.memory.limit = 0;
+                r.memory.reservation = 0;
+                r.memory.swap = 0;
+                r.memory.kernel = 0;
+                r.cpu.shares = 0;
+                r.cpu.quota = 0;
+                r.cpu.period = 0;
+                r.cpu.burst = 0;
+                r.cpu.realtime_runtime = 0;
+                r.block_io.weight = 0;
+                r.memory.disable_oom_killer = false;
+            },
+            ""}});
+}
+
+TEST_CASE("limits: memory") {
+    check({
+        {[](Resources& r) { r.memory.limit = 67108864; }, "memory.max=67108864"},
+        {[](Resources& r) { r.memory.limit = -1; }, "memory.max=max"},
+        {[](Resources& r) { r.memory.reservation = 4096; }, "memory.low=4096"},
+        {[](Resources& r) { r.memory.limit = 100, r.memory.swap = 150; }, "memory.max=100; memory.swap.max=50"},
+        {[](Resources& r) { r.memory.limit = 100, r.memory.swap = 100; }, "memory.max=100; memory.swap.max=0"},
+        {[](Resources& r) { r.memory.limit = 100, r.memory.swap = -1; }, "memory.max=100; memory.swap.max=max"},
+        {[](Resources& r) { r.memory.limit = -1, r.memory.swap = -1; }, "memory.max=max; memory.swap.max=max"},
+        {[](Resources& r) { r.memory.swap = -1; }, "memory.swap.max=max"},
+        {[](Resources& r) { r.memory.limit = INT64_MAX, r.memory.swap = INT64_MAX; },
+         "memory.max=9223372036854775807; memory.swap.max=0"},
+        {[](Resources& r) { r.memory.limit = 200, r.memory.swap = 100; },
+         "error: linux.resources.memory.swap: 100 is less than linux.resources.memory.limit 200, but counts memory and "
+         "swap together"},
+        {[](Resources& r) { r.memory.swap = 100; },
+         "error: linux.resources.memory.swap: counts memory and swap together, so it needs "
+         "linux.resources.memory.limit as well"},
+        {[](Resources& r) { r.memory.limit = -1, r.memory.swap = 100; },
+         "error: linux.resources.memory.swap: counts memory and swap together, so it needs "
+         "linux.resources.memory.limit as well"},
+    });
+}
+
+TEST_CASE("limits: cpu shares become weights") {
+    CHECK(weight_for(1) == "cpu.weight=1");
+    CHECK(weight_for(2) == "cpu.weight=1");
+    CHECK(weight_for(512) == "cpu.weight=59");
+    CHECK(weight_for(1024) == "cpu.weight=100");
+    CHECK(weight_for(2048) == "cpu.weight=174");
+    CHECK(weight_for(262144) == "cpu.weight=10000");
+    CHECK(weight_for(UINT64_MAX) == "cpu.weight=10000");
+}
+
+TEST_CASE("limits: cpu") {
+    check({
+        {[](Resources& r) { r.cpu.quota = 50000, r.cpu.period = 200000; }, "cpu.max=50000 200000"},
+        {[](Resources& r) { r.cpu.quota = 50000; }, "cpu.max=50000 100000"},
+        {[](Resources& r) { r.cpu.quota = -1, r.cpu.period = 50000; }, "cpu.max=max 50000"},
+        {[](Resources& r) { r.cpu.quota = 0, r.cpu.period = 50000; }, "cpu.max=max 50000"},
+        {[](Resources& r) { r.cpu.idle = 1, r.cpu.shares = 1024; }, "cpu.weight=100; cpu.idle=1"},
+        {[](Resources& r) { r.cpu.burst = 1000, r.cpu.quota = 50000; }, "cpu.max=50000 100000; cpu.max.burst=1000"},
+        {[](Resources& r) { r.cpu.cpus = "0-1", r.cpu.mems = "0,1"; }, "cpuset.cpus=0-1; cpuset.mems=0,1"},
+    });
+}
+
+TEST_CASE("limits: processes") {
+    check({
+        {[](Resources& r) { r.pids_limit = 20; }, "pids.max=20"},
+        {[](Resources& r) { r.pids_limit = 0; }, "pids.max=1"},
+        {[](Resources& r) { r.pids_limit = -1; }, "pids.max=max"},
+        {[](Resources& r) { r.pids_limit = -7; }, "pids.max=max"},
+    });
+}
+
+TEST_CASE("limits: devices, pages, and the kernel's own words") {
+    check({
+        {[](Resources& r) { r.block_io.weight = 10; }, "io.weight=default 1"},
+        {[](Resources& r) { r.block_io.weight = 1000; }, "io.weight=default 10000"},
+        {[](Resources& r) { r.block_io.weight_device = {{8, 0, 505, {}}}; }, "io.weight=8:0 5000"},
+        {[](Resources& r) { r.block_io.throttle_read_bps_device = {{8, 0, 1048576}}; }, "io.max=8:0 rbps=1048576"},
+        {[](Resources& r) { r.block_io.throttle_write_iops_device = {{8, 16, 0}}; }, "io.max=8:16 wiops=max"},
+        {[](Resources& r) { r.hugepage_limits = {{"2MB", 4194304}}; }, "hugetlb.2MB.max=4194304"},
+        {[](Resources& r) { r.hugepage_limits = {{"../x", 1}}; },
+         "error: linux.resources.hugepageLimits: '../x' is no page size"},
+        {[](Resources& r) { r.rdma = {{"mlx5_1", {3, 10000}}}; }, "rdma.max=mlx5_1 hca_handle=3 hca_object=10000"},
+        {[](Resources& r) { r.unified = {{"memory.high", "100"}}, r.pids_limit = 5; }, "pids.max=5; memory.high=100"},
+        {[](Resources& r) { r.unified = {{"../memory.max", "1"}}; },
+         "error: linux.resources.unified: '../memory.max' is no control file's name"},
+        {[](Resources& r) { r.unified = {{"web", "1"}}; },
+         "error: linux.resources.unified: 'web' is no control file's name"},
+    });
+}
+
+TEST_CASE("limits: what cgroup v2 cannot enforce is refused, all of it at once") {
+    check({
+        {[](Resources& r) { r.memory.swappiness = 0, r.memory.kernel = 4096, r.network.class_id = 1; },
+         "error: linux.resources.memory.kernel, linux.resources.memory.swappiness, linux.resources.network.classID: "
+         "cgroup v2 has no such setting"},
+        {[](Resources& r) { r.memory.disable_oom_killer = true; },
+         "error: linux.resources.memory.disableOOMKiller: cgroup v2 has no such setting"},
+        {[](Resources& r) { r.cpu.realtime_runtime = 950000; },
+         "error: linux.resources.cpu.realtimeRuntime: cgroup v2 has no such setting"},
+    });
+}
+
+TEST_CASE("limits: what a new group has anyway") {
+    CHECK(is_kernel_default({"memory.max", "max", ""}));
+    CHECK(is_kernel_default({"pids.max", "max", ""}));
+    CHECK(is_kernel_default({"cpu.max", "max 100000", ""}));
+    CHECK_FALSE(is_kernel_default({"cpu.max", "max 50000", ""}));
+    CHECK_FALSE(is_kernel_default({"memory.max", "4096", ""}));
+    CHECK_FALSE(is_kernel_default({"memory.low", "max", ""}));
+}
+
+TEST_CASE("limits: which controller a file belongs to") {
+    CHECK(controller_of("memory.swap.max") == "memory");
+    CHECK(controller_of("cpuset.cpus") == "cpuset");
+    CHECK(controller_of("cgroup.freeze") == "");
+}

@@ -1,0 +1,115 @@
+// The JSON reader: what it keeps, what it refuses, and where it says that the fault is.
+#include "spec/json.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "base/strings.hpp"
+#include "documents.hpp"
+#include "support/testing.hpp"
+
+using namespace pinfold;
+using testing::json;
+
+namespace {
+
+std::string error_of(std::string_view text) {
+    const Result<Json> root = parse_json(text, "c.json");
+    REQUIRE_FALSE(root);
+    return root.error().message;
+}
+
+std::string nested(size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
+}  // namespace
+
+TEST_CASE("json: every kind of value is kept as what it is") {
+    const Json root = json(R"({"n": null, "b": true, "i": -1, "u": 7, "r": 1.5, "s": "x", "a": [1], "o": {}})");
+    REQUIRE(root.kind() == Json::Kind::object);
+    CHECK(root.find("n")->kind() == Json::Kind::null);
+    CHECK(*root.find("b")->boolean());
+    CHECK(*root.find("i")->integer() == -1);
+    CHECK(*root.find("u")->unsigned_integer() == 7);
+    CHECK(*root.find("r")->real() == 1.5);
+    CHECK(*root.find("s")->string() == "x");
+    CHECK(root.find("a")->array()->size() == 1);
+    CHECK(root.find("o")->object()->empty());
+    CHECK(root.find("absent") == nullptr);
+    CHECK(root.find("s")->find("x") == nullptr);
+    CHECK(root.find("s")->integer() == nullptr);
+}
+
+TEST_CASE("json: members keep the order of the text") {
+    const Json root = json(R"({"z": 1, "a": {"y": [{"c": 0, "b": 0}]}, "m": 3})");
+    std::string order;
+    for (const Json::Member& member : *root.object()) order += member.key;
+    for (const Json::Member& member : *(*root.find("a")->find("y")->array())[0].object()) order += member.key;
+    CHECK(order == "zamcb");
+}
+
+TEST_CASE("json: whole numbers of 64 bits are exact, larger ones are real") {
+    CHECK(*json("18446744073709551615").unsigned_integer() == 18446744073709551615u);
+    CHECK(*json("9223372036854775807").unsigned_integer() == 9223372036854775807u);
+    CHECK(*json("-9223372036854775808").integer() == std::numeric_limits<int64_t>::min());
+    CHECK(json("18446744073709551616").kind() == Json::Kind::real);
+    CHECK(json("-9223372036854775809").kind() == Json::Kind::real);
+    CHECK(json("1e3").kind() == Json::Kind::real);
+    CHECK(error_of("[1e999]").starts_with("c.json:1:"));
+}
+
+TEST_CASE("json: strings are unescaped, NUL included") {
+    CHECK(*json(R"("a\"\\\/\n\u00e4\ud83d\ude00")").string() == "a\"\\/\n\xc3\xa4\xf0\x9f\x98\x80");
+    CHECK(*json(R"("a\u0000b")").string() == std::string("a\0b", 3));
+}
+
+TEST_CASE("json: a syntax error tells line and column") {
+    CHECK(error_of("{\n  \"a\": 1,\n  \"b\" 2\n}") ==
+          "c.json:3:7: syntax error while parsing object separator - unexpected number literal; expected ':'");
+    CHECK(error_of("{]") ==
+          "c.json:1:2: syntax error while parsing object key - unexpected ']'; expected string literal");
+    CHECK(error_of("") ==
+          "c.json:1:1: syntax error while parsing value - unexpected end of input; expected '[', '{', or a literal");
+    CHECK(error_of("\n\n  nul").starts_with("c.json:3:6: syntax error while parsing value - invalid literal"));
+    CHECK(error_of("[1,]").starts_with("c.json:1:4: "));
+    CHECK(error_of("[1").starts_with("c.json:1:3: "));
+    CHECK(error_of("// no\n{}").starts_with("c.json:1:1: "));
+}
+
+TEST_CASE("json: what follows the document is refused") {
+    CHECK(error_of("{} x").starts_with("c.json:1:4: "));
+    CHECK(error_of("{}{}").starts_with("c.json:1:3: "));
+    CHECK(error_of(std::string_view("{}\n\0{}", 6)) == "c.json:2:1: a NUL byte");
+    CHECK(parse_json("{} \n\t", "c.json"));
+}
+
+TEST_CASE("json: bytes that are not UTF-8 are refused") {
+    for (const std::string_view bytes : {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80"}) {
+        CAPTURE(bytes);
+        CHECK(error_of(concat('"', bytes, '"')).find("ill-formed UTF-8 byte") != std::string::npos);
+    }
+    CHECK(error_of(R"("\ud800")").find("surrogate") != std::string::npos);
+}
+
+TEST_CASE("json: a key that is given twice is refused with its path") {
+    CHECK(error_of(R"({"a": 1, "a": 1})") == "c.json: a: this key is given twice");
+    CHECK(error_of(R"({"linux": {"namespaces": [{}, {"type": "pid", "path": "", "type": "user"}]}})") ==
+          "c.json: linux.namespaces[1].type: this key is given twice");
+    CHECK(error_of(R"({"linux": {"sysctl": {"net.a": "", "net.a": ""}}})") ==
+          R"(c.json: linux.sysctl["net.a"]: this key is given twice)");
+    CHECK(error_of(R"({"a": 1, "\u0061": 1})") == "c.json: a: this key is given twice");
+    CHECK(error_of(R"({"0": 1, "0": 1})") == "c.json: 0: this key is given twice");
+    CHECK(parse_json(R"({"a": {"a": 1}, "b": {"a": 1}})", "c.json"));
+}
+
+TEST_CASE("json: a key that is given twice is found in a large object too") {
+    std::string text = "{";
+    for (int i = 0; i < 5000; ++i) text += "\"k" + std::to_string(i) + "\": 0, ";
+    CHECK(parse_json(text + "\"last\": 0}", "c.json"));
+    CHECK(error_of(text + "\"k17\": 0}") == "c.json: k17: this key is given twice");
+}
+
+TEST_CASE("json: nesting is limited") {
+    CHECK(parse_json(nested(kMaxJsonDepth), "c.json"));
+    CHECK(error_of(nested(kMaxJsonDepth + 1)) == "c.json: nested deeper than 128 levels");
+    CHECK(error_of(std::string(1'000'000, '[')) == "c.json: nested deeper than 128 levels");
+}

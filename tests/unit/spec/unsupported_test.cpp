@@ -1,0 +1,77 @@
+// What is not supported yet is refused where it is really used, and README.md lists it.
+#include "spec/unsupported.hpp"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "documents.hpp"
+#include "support/testing.hpp"
+
+using namespace pinfold;
+
+namespace {
+
+std::vector<std::string> refused(std::string_view path, std::string_view value) {
+    Problems problems;
+    refuse_unsupported(testing::edited(testing::good_config(), {{path, value}}), problems);
+    std::vector<std::string> paths;
+    for (const Problem& problem : problems.items()) paths.push_back(problem.path);
+    return paths;
+}
+
+}  // namespace
+
+TEST_CASE("unsupported: null, zero, false and empty values ask for nothing") {
+    CHECK(refused("linux.resources.memory.kernel", "0").empty());
+    CHECK(refused("linux.resources.memory.kernelTCP", "null").empty());
+    CHECK(refused("linux.resources.memory.disableOOMKiller", "false").empty());
+    CHECK(refused("linux.resources.blockIO", R"({"weight": 0, "weightDevice": []})").empty());
+    CHECK(refused("linux.resources.network", R"({"classID": 0, "priorities": null})").empty());
+    CHECK(refused("linux.resources.unified", "{}").empty());
+    CHECK(refused("linux.resources.cpu.cpus", R"("")").empty());
+    CHECK(refused("hooks", R"({"prestart": [], "poststop": null})").empty());
+    CHECK(refused("process.apparmorProfile", R"("")").empty());
+    CHECK(refused("linux.intelRdt", R"({"closID": "", "enableMonitoring": false})").empty());
+}
+
+TEST_CASE("unsupported: anything else is refused") {
+    using Paths = std::vector<std::string>;
+    CHECK(refused("linux.resources.memory.kernel", "-1") == Paths{"linux.resources.memory.kernel"});
+    CHECK(refused("linux.resources.memory.useHierarchy", "true") == Paths{"linux.resources.memory.useHierarchy"});
+    CHECK(refused("linux.resources.blockIO", R"({"weight": 0, "leafWeight": 10})") == Paths{"linux.resources.blockIO"});
+    CHECK(refused("linux.resources.blockIO.weightDevice", "[{}]") == Paths{"linux.resources.blockIO"});
+    CHECK(refused("linux.resources.rdma", R"({"mlx5": {"hcaHandles": 0}})") == Paths{"linux.resources.rdma"});
+    CHECK(refused("linux.netDevices", R"({"eth0": {}})") == Paths{"linux.netDevices"});
+    CHECK(refused("hooks.poststop", R"([{"path": "/x"}])") == Paths{"hooks.poststop"});
+    CHECK(refused("process.selinuxLabel", R"("x")") == Paths{"process.selinuxLabel"});
+    CHECK(refused("linux.resources.cpu.burst", "1.5") == Paths{"linux.resources.cpu.burst"});
+}
+
+TEST_CASE("unsupported: a document of its own is looked at from its place in config.json") {
+    const Json resources = testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "hooks": {"poststop": [1]}})");
+    Problems problems;
+    refuse_unsupported(resources, problems, "linux.resources");
+    CHECK(testing::lines(problems) ==
+          std::vector<std::string>{"memory.swappiness: not supported yet: this limit is not set"});
+}
+
+TEST_CASE("unsupported: README.md lists exactly what is not supported yet") {
+    const Result<std::string> readme = read_file(testing::source_root() + "/README.md");
+    REQUIRE_MESSAGE(readme, readme.error().message);
+    constexpr std::string_view kBegin = "<!-- unsupported:begin -->\n";
+    const size_t begin = readme->find(kBegin);
+    const size_t end = readme->find("<!-- unsupported:end -->");
+    REQUIRE(begin != std::string::npos);
+    REQUIRE(end != std::string::npos);
+    const std::string list = readme->substr(begin + kBegin.size(), end - begin - kBegin.size());
+    std::set<std::string> listed;
+    for (const std::string_view line : split(list, '\n')) {
+        if (line.starts_with("- `") && line.ends_with('`')) listed.emplace(line.substr(3, line.size() - 4));
+    }
+    std::set<std::string> expected;
+    for (const Unsupported& entry : not_yet_supported()) expected.emplace(entry.path);
+    CHECK(join({listed.begin(), listed.end()}, "\n") == join({expected.begin(), expected.end()}, "\n"));
+}
