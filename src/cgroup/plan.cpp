@@ -60,15 +60,6 @@ std::vector<std::string> controllers_for(const std::vector<CgroupWrite>& writes)
     return controllers;
 }
 
-std::vector<DeviceRule> device_rules(const Linux& config, std::span<const Device> devices_made) {
-    std::vector<DeviceRule> rules = config.resources.devices;
-    for (const Device& device : devices_made) {
-        if (device.type == 'p') continue;  // a FIFO is no device to the kernel
-        rules.push_back({true, device.type == 'b' ? 'b' : 'c', device.major, device.minor, "rwm"});
-    }
-    return rules;
-}
-
 }  // namespace
 
 Result<std::string> clean_cgroup_path(std::string_view path) {
@@ -85,8 +76,7 @@ Result<std::string> clean_cgroup_path(std::string_view path) {
 }
 
 Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const CgroupHost& host,
-                               CgroupManager manager, bool new_user_namespace_or_rootless,
-                               std::span<const Device> devices_made) {
+                               CgroupManager manager, bool new_user_namespace_or_rootless) {
     CgroupPlan plan;
     plan.writes = TRY(cgroup_writes(config.resources));
     std::erase_if(plan.writes, is_kernel_default);
@@ -99,7 +89,7 @@ Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const
     plan.hybrid = host.hybrid;
     plan.path = TRY_IN("linux.cgroupsPath", group_path(config.cgroups_path, id));
     plan.controllers = controllers_for(plan.writes);
-    plan.device_rules = device_rules(config, devices_made);
+    plan.device_rules = config.resources.devices;
     plan.filter_devices = !allows_every_device(plan.device_rules);
     plan.filter_may_fail = new_user_namespace_or_rootless;
     return plan;

@@ -1,7 +1,6 @@
 // What a container asks of cgroups, decided before anything is touched. Pure.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -29,10 +28,8 @@ struct CgroupPlan {
 // The parent of every group whose place the configuration does not say.
 inline constexpr std::string_view kCgroupHome = "/pinfold";
 
-// devices_made: the nodes that the container gets; it may use them whatever linux.resources.devices says.
 Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const CgroupHost& host,
-                               CgroupManager manager, bool new_user_namespace_or_rootless,
-                               std::span<const Device> devices_made);
+                               CgroupManager manager, bool new_user_namespace_or_rootless);
 
 // "/a/b" for "a//b/": clean and below the top, or an error. What is removed later goes through here as well.
 Result<std::string> clean_cgroup_path(std::string_view path);

@@ -29,13 +29,19 @@ std::string read_passwd() {
     return text;
 }
 
+// A joined user namespace may deny setgroups. That is no loss if there are no groups to drop and none to add.
+Result<void> set_groups(const std::vector<gid_t>& groups) {
+    if (::setgroups(groups.size(), groups.data()) == 0) return {};
+    const int code = errno;
+    if (code == EPERM && groups.empty() && ::getgroups(0, nullptr) == 0) return {};
+    return errno_error(code, "set the additional groups").with_hint("each group must be in the container's gid map");
+}
+
 }  // namespace
 
 Result<void> change_identity(const Identity& identity) {
     if (::prctl(PR_SET_KEEPCAPS, 1) != 0) return errno_error("keep capabilities");
-    if (identity.set_groups && ::setgroups(identity.groups.size(), identity.groups.data()) != 0) {
-        return errno_error("set the additional groups").with_hint("each group must be in the container's gid map");
-    }
+    if (identity.set_groups) TRY(set_groups(identity.groups));
     if (::setresgid(identity.gid, identity.gid, identity.gid) != 0) {
         return errno_error(concat("change to group ", identity.gid)).with_hint("it must be in the container's gid map");
     }

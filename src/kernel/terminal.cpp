@@ -201,8 +201,8 @@ Result<UniqueFd> receive_fd(int socket) {
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
     UniqueFd received(fd);
-    if ((message.msg_flags & MSG_CTRUNC) != 0) return plain_error("receive a descriptor: the message holds more than one");
-    return received;
+    if ((message.msg_flags & MSG_CTRUNC) == 0) return received;
+    return plain_error("receive a descriptor: the message holds more than one");
 }
 
 Result<UniqueFd> connect_console_socket(const std::string& path) {

@@ -67,6 +67,14 @@ Actions describe_cgroup(const CgroupPlan& cgroup) {
     return actions;
 }
 
+Actions new_namespaces(uint64_t flags) {
+    Actions actions;
+    for (const uint64_t flag : {CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWNS, CLONE_NEWCGROUP}) {
+        if (flags & flag) actions.push_back(concat("new ", namespace_name(flag), " namespace"));
+    }
+    return actions;
+}
+
 Actions describe_clone(const NamespacePlan& namespaces) {
     Actions actions;
     for (const NamespaceToJoin& one : namespaces.join) actions.push_back(concat("join the ", namespace_name(one.flag), " namespace ", one.path));
@@ -74,9 +82,7 @@ Actions describe_clone(const NamespacePlan& namespaces) {
     for (const auto& [clock, offset] : namespaces.clock_offsets) {
         actions.push_back(concat("shift ", clock, " by ", offset.seconds, " s ", offset.nanoseconds, " ns"));
     }
-    for (const uint64_t flag : {CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWNS}) {
-        if (namespaces.creates(flag)) actions.push_back(concat("new ", namespace_name(flag), " namespace"));
-    }
+    for (std::string& created : new_namespaces(namespaces.create)) actions.push_back(std::move(created));
     actions.push_back("clone the child");
     return actions;
 }
@@ -165,6 +171,7 @@ Actions describe_parent_step(Step step, const Plan& plan) {
         case Step::id_maps: return describe_id_maps(plan.id_maps);
         case Step::oom_score_adj:
             return plan.process.oom_score_adj ? Actions{concat("write ", *plan.process.oom_score_adj)} : Actions{};
+        case Step::streams: return when(plan.stream_owner.has_value(), concat("pipes become those of uid ", plan.stream_owner.value_or(0)));
         default: return {};
     }
 }
@@ -209,7 +216,7 @@ std::vector<std::string> describe_step(Step step, const Plan& plan) {
     switch (step) {
         case Step::session: return {"new session"};
         case Step::enter_user_namespace: return when(plan.id_maps.has_value(), "become root in the user namespace");
-        case Step::cgroup_namespace: return when(plan.namespaces.create_cgroup, "new cgroup namespace");
+        case Step::late_namespaces: return new_namespaces(plan.namespaces.create_in_child);
         case Step::loopback: return when(plan.namespaces.creates(CLONE_NEWNET), "bring lo up");
         case Step::keyring: return when(!plan.keyring.empty(), concat("join the new session keyring ", plan.keyring));
         case Step::hostname: return when(!plan.hostname.empty(), plan.hostname);

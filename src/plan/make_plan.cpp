@@ -47,6 +47,27 @@ bool binary_is_reachable(const std::optional<IdMaps>& maps, const HostFacts& hos
     });
 }
 
+// Root and mounts belong to a mount namespace of the container's own: elsewhere they would change what others see.
+Result<void> check_mount_namespace(const Spec& spec) {
+    const auto& namespaces = spec.linux_.namespaces;
+    const auto mount = std::find_if(namespaces.begin(), namespaces.end(), [](const Namespace& one) { return one.type == NamespaceType::mount; });
+    if (mount == namespaces.end()) return plain_error("linux.namespaces: a mount namespace is missing, and root and mounts need one");
+    const bool has_own = !spec.mounts.empty() || !spec.linux_.masked_paths.empty() || !spec.linux_.readonly_paths.empty() || spec.root.readonly;
+    if (mount->path.empty() || !has_own) return {};
+    return plain_error("linux.namespaces: a joined mount namespace is used as it is, so mounts, maskedPaths, readonlyPaths and root.readonly must not be set");
+}
+
+// The payload's uid as the host sees it; nothing where the container's ids are not ours to know.
+std::optional<uid_t> plan_stream_owner(const Plan& plan) {
+    const uid_t uid = plan.process.identity.uid;
+    if (plan.process.terminal || plan.namespaces.joins(CLONE_NEWUSER)) return std::nullopt;
+    if (!plan.id_maps) return uid == 0 ? std::nullopt : std::optional(uid);
+    for (const IdRange& range : plan.id_maps->uids) {
+        if (uid >= range.inside && uid - range.inside < range.count) return range.outside + (uid - range.inside);
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 bool NamespacePlan::joins(uint64_t flag) const {
@@ -58,6 +79,7 @@ bool Plan::new_mount_namespace() const { return namespaces.creates(CLONE_NEWNS);
 Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostFacts& host) {
     const Linux& config = spec.linux_;
     Plan plan;
+    TRY(check_mount_namespace(spec));
     plan.id = options.id;
     plan.bundle = options.bundle;
     plan.namespaces = plan_namespaces(config, host);
@@ -70,7 +92,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.domainname = spec.domainname;
     plan.sysctls = plan_sysctls(config.sysctl);
     plan.root = plan_root(spec, options);
-    plan.cgroup = TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || !host.is_root(), config.devices));
+    plan.cgroup = TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || !host.is_root()));
     plan.mounts = TRY(plan_mounts(spec, options, plan.cgroup));
     plan.bind_devices = new_user;
     plan_devices(spec, plan);
@@ -78,6 +100,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.readonly_paths = config.readonly_paths;
     plan.process = plan_process(spec, options, host);
     if (plan.id_maps && plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
+    plan.stream_owner = plan_stream_owner(plan);
     plan.seccomp = config.seccomp;
     return plan;
 }

@@ -38,14 +38,16 @@ struct PlanOptions {
 
 struct NamespacePlan {
     uint64_t create = 0;  // CLONE_NEW* for the clone itself
-    bool create_cgroup = false;  // by the child: only after the clone is it in its group
+    // By the child: only after the clone is it in its cgroup, and only as the user namespace's root does it own
+    // the message queues of an ipc namespace.
+    uint64_t create_in_child = 0;
     bool create_time = false;    // before the clone: offsets cannot be set afterwards
     std::map<std::string, ClockOffset> clock_offsets;
     std::vector<NamespaceToJoin> join;
     // A time namespace for an unprivileged caller takes the rights of the user namespace, so that comes first.
     bool user_before_time = false;
 
-    bool creates(uint64_t flag) const { return (create & flag) != 0; }
+    bool creates(uint64_t flag) const { return ((create | create_in_child) & flag) != 0; }
     bool joins(uint64_t flag) const;
     // Joining, and shifting clocks, take an extra process between parent and child.
     bool needs_joiner() const { return !join.empty() || create_time; }
@@ -91,6 +93,7 @@ struct Plan {
     std::vector<std::string> masked_paths;
     std::vector<std::string> readonly_paths;
     ProcessPlan process;
+    std::optional<uid_t> stream_owner;  // on the host: whom pipes on 0, 1, 2 are given to, so that /dev/stdout can be opened
     std::optional<Seccomp> seccomp;  // compiled by the launcher: a dry run does not need it
 
     bool new_mount_namespace() const;

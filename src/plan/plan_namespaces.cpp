@@ -42,9 +42,13 @@ NamespacePlan plan_namespaces(const Linux& config, const HostFacts& host) {
     for (const Namespace& one : config.namespaces) {
         const uint64_t flag = clone_flag(one.type);
         if (!one.path.empty()) plan.join.push_back({flag, one.path});
-        else if (one.type == NamespaceType::cgroup) plan.create_cgroup = true;
+        else if (one.type == NamespaceType::cgroup) plan.create_in_child |= flag;
         else if (one.type == NamespaceType::time) plan.create_time = true;
         else plan.create |= flag;
+    }
+    if (plan.creates(CLONE_NEWUSER)) {
+        plan.create_in_child |= plan.create & CLONE_NEWIPC;
+        plan.create &= ~uint64_t{CLONE_NEWIPC};
     }
     for (const auto& [clock, offset] : config.time_offsets) plan.clock_offsets[clock] = {offset.secs, offset.nanosecs};
     plan.user_before_time = plan.create_time && plan.creates(CLONE_NEWUSER) && !host.is_root();

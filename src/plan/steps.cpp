@@ -12,10 +12,11 @@ const char* step_name(Step step) {
         case Step::clone: return "clone";
         case Step::id_maps: return "id maps";
         case Step::oom_score_adj: return "oom_score_adj";
+        case Step::streams: return "standard streams";
         case Step::pid_file: return "pid file";
         case Step::session: return "session";
         case Step::enter_user_namespace: return "user namespace";
-        case Step::cgroup_namespace: return "cgroup namespace";
+        case Step::late_namespaces: return "namespaces";
         case Step::loopback: return "loopback";
         case Step::keyring: return "keyring";
         case Step::hostname: return "hostname";

@@ -15,11 +15,12 @@ enum class Step : uint8_t {
     clone,
     id_maps,
     oom_score_adj,
+    streams,
     pid_file,
     // The child, inside its new namespaces, until it becomes the payload.
     session,
     enter_user_namespace,
-    cgroup_namespace,
+    late_namespaces,
     loopback,
     keyring,
     hostname,

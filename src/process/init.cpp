@@ -48,8 +48,8 @@ Result<void> become_namespace_root(const IdMaps& maps) {
     return {};
 }
 
-Result<void> create_cgroup_namespace() {
-    if (::unshare(CLONE_NEWCGROUP) != 0) return errno_error("unshare");
+Result<void> create_late_namespaces(uint64_t flags) {
+    if (::unshare(static_cast<int>(flags)) != 0) return errno_error("unshare");
     return {};
 }
 
@@ -76,7 +76,7 @@ Result<void> make_mounts(const RootFd& root, const std::vector<MountRequest>& re
 
 Result<void> set_up_terminal(const RootFd& root, const ProcessPlan& process, const InitContext& context) {
     const Pty pty = TRY(open_container_pty(root.get()));
-    if (process.window) TRY(set_window_size(pty.master.get(), process.window->ws_row, process.window->ws_col));
+    if (context.window) TRY(set_window_size(pty.master.get(), context.window->ws_row, context.window->ws_col));
     TRY(own_terminal(pty.slave.get(), process.identity.uid));
     TRY(bind_console(root, pty.slave.get()));
     if (context.console_socket) TRY(send_fd(context.console_socket.get(), pty.master.get(), "/dev/ptmx"));
@@ -151,7 +151,9 @@ Result<void> restrict_rights(const ProcessPlan& process, const std::optional<Sec
 Result<void> enter_namespaces(const Plan& plan, const InitContext& context) {
     TRY(take_step(Step::session, [&] { return start_session(context.channel); }));
     if (plan.id_maps) TRY(take_step(Step::enter_user_namespace, [&] { return become_namespace_root(*plan.id_maps); }));
-    if (plan.namespaces.create_cgroup) TRY(take_step(Step::cgroup_namespace, create_cgroup_namespace));
+    if (const uint64_t late = plan.namespaces.create_in_child) {
+        TRY(take_step(Step::late_namespaces, [&] { return create_late_namespaces(late); }));
+    }
     if (plan.namespaces.creates(CLONE_NEWNET)) TRY(take_step(Step::loopback, bring_loopback_up));
     if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring); }));
     if (!plan.hostname.empty()) TRY(take_step(Step::hostname, [&] { return set_hostname(plan.hostname); }));

@@ -25,6 +25,7 @@ struct InitContext {
     OpenedTrees trees;
     std::optional<SeccompFilter> filter;
     UniqueFd console_socket;  // empty: the terminal goes to the parent
+    std::optional<winsize> window;
     sigset_t signal_mask;     // the caller's, for the payload
 };
 

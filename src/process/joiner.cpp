@@ -1,10 +1,13 @@
 // The extra process of a start that joins namespaces or shifts clocks.
 #include "process/joiner.hpp"
 
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "kernel/syscalls.hpp"
 #include "process/step.hpp"
@@ -13,12 +16,23 @@ namespace pinfold {
 
 namespace {
 
+// Files that the child will make need an owner that the joined namespace can name.
+Result<void> become_root() {
+    if (::setresgid(0, 0, 0) != 0) return errno_error("become group 0 of the joined user namespace");
+    if (::setresuid(0, 0, 0) != 0) return errno_error("become user 0 of the joined user namespace");
+    return {};
+}
+
 // Who we are: the caller, then a member of the joined user namespace. PR_SET_DUMPABLE keeps the processes that live
 // there from tracing us or opening our descriptors meanwhile (CVE-2016-9962).
 Result<void> enter(const Plan& plan, std::vector<OpenedNamespace> namespaces, const Channel& channel) {
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
+    const bool joins_user = plan.namespaces.joins(CLONE_NEWUSER);
+    // The caller's groups would stay with the payload if the namespace denies setgroups. A normal user cannot drop them.
+    if (joins_user && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the caller's groups");
     TRY(join_namespaces(std::move(namespaces)));
+    if (joins_user) TRY(become_root());
     if (plan.namespaces.user_before_time) {
         // The parent has written our id maps by the time it says go.
         if (!TRY(channel.receive())) return plain_error("the parent is gone");

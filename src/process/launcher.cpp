@@ -64,10 +64,16 @@ Result<OpenedTrees> open_trees(const Plan& plan) {
     return trees;
 }
 
+std::optional<winsize> own_window() {
+    const Result<winsize> size = window_size(STDIN_FILENO);
+    return size ? std::optional(*size) : std::nullopt;
+}
+
 Result<InitContext> make_context(const Plan& plan, const LaunchOptions& options, Channel channel, const SignalForwarder& signals) {
-    InitContext context{std::move(channel), {}, {}, {}, signals.original_mask()};
+    InitContext context{std::move(channel), {}, {}, {}, plan.process.window, signals.original_mask()};
     if (plan.seccomp) context.filter = TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
     if (!options.console_socket.empty()) context.console_socket = TRY(connect_console_socket(options.console_socket));
+    else if (plan.process.terminal && !context.window) context.window = own_window();
     context.trees = TRY(take_step(Step::sources, [&] { return open_trees(plan); }));
     return context;
 }
@@ -137,6 +143,16 @@ Result<void> set_oom_score(pid_t pid, int score) {
     return std::move(written).error().with_hint("lowering it needs CAP_SYS_RESOURCE on the host");
 }
 
+// Pipes only: files and terminals that the caller has redirected to us stay its own. Without the right to, the payload
+// can still use its streams, just not open them anew.
+void give_away_pipes(uid_t owner) {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        struct stat info {};
+        if (::fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode) || info.st_uid == owner) continue;
+        if (::fchown(fd, owner, gid_t(-1)) != 0) log_debug(concat("standard stream ", fd, " stays the caller's"));
+    }
+}
+
 // What the child cannot do for itself, or must not start without.
 Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state) {
     if (plan.id_maps) {
@@ -146,6 +162,7 @@ Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state) {
     if (plan.process.oom_score_adj) {
         TRY(take_step(Step::oom_score_adj, [&] { return set_oom_score(pid, *plan.process.oom_score_adj); }));
     }
+    if (plan.stream_owner) give_away_pipes(*plan.stream_owner);
     return take_step(Step::state, [&] { return state.record_init(pid); });
 }
 

@@ -21,8 +21,7 @@ void require_known(std::string path, std::string_view value, Words known, Proble
     if (position_of(value, known) == known.size()) problems.add(std::move(path), found(value, known));
 }
 
-void require_all_known(std::string_view path, const std::vector<std::string>& values, Words known,
-                       Problems& problems) {
+void require_all_known(std::string_view path, const std::vector<std::string>& values, Words known, Problems& problems) {
     for (size_t i = 0; i < values.size(); ++i) require_known(element_path(path, i), values[i], known, problems);
 }
 

@@ -32,8 +32,8 @@ void require_no_overlap(std::string_view path, const std::vector<IdMapping>& map
         const bool inside = overlap(earlier.container_id, later.container_id, earlier.size, later.size);
         const bool outside = overlap(earlier.host_id, later.host_id, earlier.size, later.size);
         if (inside || outside) {
-            problems.add(element_path(path, index), concat(inside ? "container" : "host", " ids overlap those of ",
-                                                           element_path(path, i)));
+            problems.add(element_path(path, index),
+                         concat(inside ? "container" : "host", " ids overlap those of ", element_path(path, i)));
             return;
         }
     }
@@ -69,8 +69,8 @@ void validate_time_offsets(const Linux& linux_, Problems& problems) {
 
 void validate_id_mappings(std::string_view path, const std::vector<IdMapping>& mappings, Problems& problems) {
     if (mappings.size() > kMostMappings) {
-        return problems.add(std::string(path), concat("found ", mappings.size(), " ranges, allowed: at most ",
-                                                      kMostMappings));
+        return problems.add(std::string(path),
+                            concat("found ", mappings.size(), " ranges, allowed: at most ", kMostMappings));
     }
     for (size_t i = 0; i < mappings.size(); ++i) {
         validate_id_mapping(mappings[i], element_path(path, i), problems);

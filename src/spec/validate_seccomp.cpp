@@ -13,19 +13,18 @@ constexpr auto kActions = std::to_array<std::string_view>(
      "SCMP_ACT_TRACE", "SCMP_ACT_ALLOW", "SCMP_ACT_LOG", "SCMP_ACT_NOTIFY"});
 
 constexpr auto kArchitectures = std::to_array<std::string_view>(
-    {"SCMP_ARCH_X86", "SCMP_ARCH_X86_64", "SCMP_ARCH_X32", "SCMP_ARCH_ARM", "SCMP_ARCH_AARCH64",
-     "SCMP_ARCH_LOONGARCH64", "SCMP_ARCH_M68K", "SCMP_ARCH_MIPS", "SCMP_ARCH_MIPS64", "SCMP_ARCH_MIPS64N32",
-     "SCMP_ARCH_MIPSEL", "SCMP_ARCH_MIPSEL64", "SCMP_ARCH_MIPSEL64N32", "SCMP_ARCH_PPC", "SCMP_ARCH_PPC64",
-     "SCMP_ARCH_PPC64LE", "SCMP_ARCH_S390", "SCMP_ARCH_S390X", "SCMP_ARCH_SH", "SCMP_ARCH_SHEB", "SCMP_ARCH_PARISC",
-     "SCMP_ARCH_PARISC64", "SCMP_ARCH_RISCV64"});
+    {"SCMP_ARCH_X86",         "SCMP_ARCH_X86_64",   "SCMP_ARCH_X32",         "SCMP_ARCH_ARM",    "SCMP_ARCH_AARCH64",
+     "SCMP_ARCH_LOONGARCH64", "SCMP_ARCH_M68K",     "SCMP_ARCH_MIPS",        "SCMP_ARCH_MIPS64", "SCMP_ARCH_MIPS64N32",
+     "SCMP_ARCH_MIPSEL",      "SCMP_ARCH_MIPSEL64", "SCMP_ARCH_MIPSEL64N32", "SCMP_ARCH_PPC",    "SCMP_ARCH_PPC64",
+     "SCMP_ARCH_PPC64LE",     "SCMP_ARCH_S390",     "SCMP_ARCH_S390X",       "SCMP_ARCH_SH",     "SCMP_ARCH_SHEB",
+     "SCMP_ARCH_PARISC",      "SCMP_ARCH_PARISC64", "SCMP_ARCH_RISCV64"});
 
 constexpr auto kFlags =
     std::to_array<std::string_view>({"SECCOMP_FILTER_FLAG_TSYNC", "SECCOMP_FILTER_FLAG_LOG",
                                      "SECCOMP_FILTER_FLAG_SPEC_ALLOW", "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"});
 
-constexpr auto kOperators =
-    std::to_array<std::string_view>({"SCMP_CMP_NE", "SCMP_CMP_LT", "SCMP_CMP_LE", "SCMP_CMP_EQ", "SCMP_CMP_GE",
-                                     "SCMP_CMP_GT", "SCMP_CMP_MASKED_EQ"});
+constexpr auto kOperators = std::to_array<std::string_view>(
+    {"SCMP_CMP_NE", "SCMP_CMP_LT", "SCMP_CMP_LE", "SCMP_CMP_EQ", "SCMP_CMP_GE", "SCMP_CMP_GT", "SCMP_CMP_MASKED_EQ"});
 
 constexpr std::string_view kNotify = "SCMP_ACT_NOTIFY";
 constexpr std::string_view kRulesAt = "linux.seccomp.syscalls";

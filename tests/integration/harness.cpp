@@ -134,7 +134,7 @@ Bundle::~Bundle() {
     INFO("left behind by ", id_);
     check_processes();
     CHECK(mount_table() == mounts_before_);
-    CHECK(cgroups_named(id_) == std::vector<std::string>{});
+    for (const std::string& group : cgroups_named(id_)) CHECK_MESSAGE(group.empty(), "a cgroup");
     for (const auto& entry : fs::directory_iterator(state_root())) {
         // Compiled filters are kept on purpose, for the next container.
         CHECK_MESSAGE(entry.path().filename() == ".seccomp", "a state: " << entry.path().filename());
@@ -154,7 +154,8 @@ void Bundle::check_processes() const {
         const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
         pollfd source{pidfd.get(), POLLIN, 0};
         if (!pidfd || ::poll(&source, 1, testing::slow_machine() ? 20000 : 1000) == 1) continue;
-        CHECK_MESSAGE(false, "a process: " << child << " " << read_text("/proc/" + std::to_string(child) + "/comm"));
+        CHECK_MESSAGE(child == 0,
+                      "a process: " << child << " " << read_text("/proc/" + std::to_string(child) + "/comm"));
         ::kill(child, SIGKILL);
         ::waitpid(child, nullptr, 0);
     }
@@ -186,7 +187,8 @@ Bundle& Bundle::probe_each(const std::vector<Command>& commands) {
 
 Bundle& Bundle::mount(const std::string& destination, const std::string& type, const std::string& source,
                       const std::vector<std::string>& options) {
-    config["mounts"].push_back({{"destination", destination}, {"type", type}, {"source", source}, {"options", options}});
+    config["mounts"].push_back(
+        {{"destination", destination}, {"type", type}, {"source", source}, {"options", options}});
     return *this;
 }
 
@@ -197,7 +199,8 @@ Bundle& Bundle::bind(const fs::path& source, const std::string& destination, std
 
 Bundle& Bundle::drop_mount(const std::string& destination) {
     json& all = config["mounts"];
-    all.erase(std::remove_if(all.begin(), all.end(), [&](const json& m) { return m["destination"] == destination; }), all.end());
+    all.erase(std::remove_if(all.begin(), all.end(), [&](const json& m) { return m["destination"] == destination; }),
+              all.end());
     return *this;
 }
 

@@ -114,8 +114,9 @@ json device_at(const json& report, const std::string& path);
 }  // namespace pinfold::integration
 
 // For what the other runtimes do not promise.
-#define PINFOLD_ONLY()                                                    \
-    if (::pinfold::integration::runtime() != ::pinfold::integration::Runtime::pinfold) SKIP_TEST("a promise of pinfold alone")
+#define PINFOLD_ONLY()                                                                 \
+    if (::pinfold::integration::runtime() != ::pinfold::integration::Runtime::pinfold) \
+    SKIP_TEST("a promise of pinfold alone")
 
 // Most tests: without root there is nothing to drive.
 #define NEEDS_ROOT() \

@@ -55,7 +55,8 @@ private:
 
 // Whether mount_setattr(MOUNT_ATTR_IDMAP) works on a clone of this directory's mount.
 bool can_idmap(const fs::path& directory) {
-    const UniqueFd tree(static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, directory.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+    const UniqueFd tree(
+        static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, directory.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
     if (!tree) return false;
     // A child that only sits in a user namespace with a one-id map serves as the mapping.
     const NamespaceHolder holder({"--user", "--map-root-user"});
@@ -70,6 +71,7 @@ fs::path loop_mounted_ext4() {
     const fs::path image = playground() / "ext4.image";
     const fs::path point = playground() / "ext4";
     fs::create_directory(point);
+    run_program({"modprobe", "loop"});  // no matter if it fails: it may be built in
     run_program({"truncate", "-s", "8M", image});
     if (run_program({"mkfs.ext4", "-q", "-F", image}).status != 0) return {};
     return run_program({"mount", "-o", "loop", image, point}).status == 0 ? point : fs::path();
@@ -170,7 +172,8 @@ std::vector<std::string> cgroups_named(const std::string& name) {
     for (const HostMount& mount : host_mounts()) {
         if (mount.type != "cgroup2" && mount.type != "cgroup") continue;
         std::error_code error;
-        for (fs::recursive_directory_iterator entry(mount.point, error), end; !error && entry != end; entry.increment(error)) {
+        for (fs::recursive_directory_iterator entry(mount.point, error), end; !error && entry != end;
+             entry.increment(error)) {
             if (entry->is_directory(error) && entry->path().filename() == name) found.push_back(entry->path());
         }
     }

@@ -41,7 +41,8 @@ std::vector<std::string> cgroups_named(const std::string& name);
 std::vector<pid_t> children();
 
 // A directory on a file system that the kernel can mount with an id mapping; empty where there is none.
-// A loop-mounted ext4 stands in where neither the playground nor /tmp can.
+// A loop-mounted ext4 stands in where neither the playground nor /tmp can: ask before the Bundle is made, which
+// takes the new mount for a leak otherwise.
 fs::path idmappable_directory();
 
 // The id of a namespace, as the kernel prints it: "net:[4026531840]".

@@ -98,7 +98,8 @@ bool await_readable(int fd) {
 
 std::string await_file(const std::string& path) {
     const UniqueFd changes(::inotify_init1(IN_CLOEXEC));
-    REQUIRE(::inotify_add_watch(changes.get(), path.substr(0, path.rfind('/')).c_str(), IN_MOVED_TO | IN_CLOSE_WRITE) >= 0);
+    REQUIRE(::inotify_add_watch(changes.get(), path.substr(0, path.rfind('/')).c_str(), IN_MOVED_TO | IN_CLOSE_WRITE) >=
+            0);
     for (;;) {
         std::string text;
         const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -117,8 +118,7 @@ Process::Process(const std::vector<std::string>& argv, const SpawnOptions& optio
     if (!options.input.empty()) {
         REQUIRE(::write(in.write_end.get(), options.input.data(), options.input.size()) >= 0);
     }
-    std::vector<std::pair<int, int>> fds = {
-        {0, in.read_end.get()}, {1, out.write_end.get()}, {2, err.write_end.get()}};
+    std::vector<std::pair<int, int>> fds = {{0, in.read_end.get()}, {1, out.write_end.get()}, {2, err.write_end.get()}};
     for (const auto& wanted : options.fds) {
         std::erase_if(fds, [&](const auto& given) { return given.first == wanted.first; });
         fds.push_back(wanted);
@@ -142,7 +142,8 @@ Process::~Process() {
 void Process::signal(int number) const { CHECK(::kill(pid_, number) == 0); }
 
 bool Process::advance() {
-    std::array<pollfd, 3> sources{pollfd{out_.get(), POLLIN, 0}, pollfd{err_.get(), POLLIN, 0}, pollfd{pidfd_.get(), POLLIN, 0}};
+    std::array<pollfd, 3> sources{pollfd{out_.get(), POLLIN, 0}, pollfd{err_.get(), POLLIN, 0},
+                                  pollfd{pidfd_.get(), POLLIN, 0}};
     if (::poll(sources.data(), sources.size(), static_cast<int>(patience().count())) <= 0) {
         FAIL("deadline passed; output so far: " << out_text_ << "\nerrors so far: " << err_text_);
     }

@@ -12,7 +12,8 @@
 
 namespace pinfold::integration {
 
-Terminal::Terminal(unsigned short rows, unsigned short columns) : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+Terminal::Terminal(unsigned short rows, unsigned short columns)
+    : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
     REQUIRE(::grantpt(master_.get()) == 0);
     REQUIRE(::unlockpt(master_.get()) == 0);
     std::array<char, 64> name{};

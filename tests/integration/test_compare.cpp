@@ -21,6 +21,14 @@ const std::vector<Difference>& meant() {
         {"", "/proc/cgroup", "each runtime names its groups in its own way"},
         {"", "/keyring/description", "each runtime names its keyring in its own way"},
         {"", "/devices/~1dev~1core", "a link to /proc/kcore, which is masked: of no use to anybody"},
+        {"", "/mounts/~1proc~1keys", "masked by a null device of our own: the container's could be a link to anything"},
+        {"", "/mounts/~1proc~1timer_list", "likewise"},
+        {"", "/mounts/~1proc~1kcore", "likewise"},
+        {"", "/mounts/~1sys~1firmware",
+         "masked by one empty directory for all, which also has nosuid, nodev and noexec"},
+        {"crun", "/mounts/~1sys/super", "a read-only sysfs is so as a whole, not only where it is mounted"},
+        {"crun", "/mounts/~1dev~1",
+         "nodes bound from the host have no nosuid and noexec: nothing executes a device anyway"},
     };
     return table;
 }
@@ -46,12 +54,14 @@ json normalised(json report) {
     }
     for (json& mount : report["mounts"]) {
         for (const char* key : {"id", "parent", "device"}) mount.erase(key);
+        if (mount["point"] == "/") mount["root"] = fs::path(mount["root"].get<std::string>()).filename().string();
         sort_list(mount["options"]);
         sort_list(mount["super"]);
         // Inodes of a tmpfs depend on the machine's free memory at the moment.
-        mount["super"].erase(std::remove_if(mount["super"].begin(), mount["super"].end(),
-                                            [](const json& option) { return option.get<std::string>().rfind("nr_inodes=", 0) == 0; }),
-                             mount["super"].end());
+        mount["super"].erase(
+            std::remove_if(mount["super"].begin(), mount["super"].end(),
+                           [](const json& option) { return option.get<std::string>().rfind("nr_inodes=", 0) == 0; }),
+            mount["super"].end());
     }
     report["mounts"] = keyed(report["mounts"], "point");
     for (json& device : report["devices"]) device.erase("size");
@@ -71,7 +81,8 @@ bool is_meant(const std::string& peer, const std::string& path) {
 
 // The first command line under which this peer can run anything here: crun cannot use every cgroup layout.
 std::vector<std::string> working(const std::string& peer, const std::string& text) {
-    for (const std::vector<std::string>& command : {std::vector<std::string>{peer}, {peer, "--cgroup-manager=disabled"}}) {
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{peer}, {peer, "--cgroup-manager=disabled"}}) {
         if (run_program({"sh", "-c", "command -v " + peer}).status != 0) return {};
         Bundle bundle;
         bundle.config = json::parse(text);
@@ -105,8 +116,9 @@ void compare(const std::string& text) {
             const std::string path = step["path"];
             if (is_meant(peer, path)) continue;
             const json::json_pointer place(path);
-            CHECK_MESSAGE(false, peer << " " << path << ": theirs " << (theirs.contains(place) ? theirs[place].dump() : "nothing") << ", ours "
-                                      << (ours.contains(place) ? ours[place].dump() : "nothing"));
+            CHECK_MESSAGE(step.empty(), peer << " " << path << ": theirs "
+                                             << (theirs.contains(place) ? theirs[place].dump() : "nothing") << ", ours "
+                                             << (ours.contains(place) ? ours[place].dump() : "nothing"));
         }
     }
     CHECK(compared > 0);

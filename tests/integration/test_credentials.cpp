@@ -8,8 +8,11 @@ namespace {
 constexpr int kSysResource = 24;
 
 void capabilities(Bundle& bundle, const json& bounding, const json& others, const json& ambient) {
-    bundle.config["process"]["capabilities"] = {
-        {"bounding", bounding}, {"permitted", others}, {"effective", others}, {"inheritable", ambient}, {"ambient", ambient}};
+    bundle.config["process"]["capabilities"] = {{"bounding", bounding},
+                                                {"permitted", others},
+                                                {"effective", others},
+                                                {"inheritable", ambient},
+                                                {"ambient", ambient}};
 }
 
 }  // namespace
@@ -100,7 +103,8 @@ TEST_CASE("capabilities: none at all when the config names none") {
     Bundle bundle;
     bundle.config["process"]["capabilities"] = json::object();
     const json sets = report_of(bundle)["capabilities"];
-    for (const std::string& set : std::vector<std::string>{"bounding", "permitted", "effective", "inheritable", "ambient"}) {
+    for (const std::string& set :
+         std::vector<std::string>{"bounding", "permitted", "effective", "inheritable", "ambient"}) {
         CAPTURE(set);
         CHECK(sets[set] == json::array());
     }

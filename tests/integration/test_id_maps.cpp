@@ -40,7 +40,8 @@ RunOptions as_user() {
 class SubordinateIds {
 public:
     explicit SubordinateIds(const Bundle& bundle)
-        : passwd_(file(bundle, "passwd", read_text("/etc/passwd") + "pentester:x:65000:65000::/:/bin/sh\n"), "/etc/passwd", nullptr, MS_BIND),
+        : passwd_(file(bundle, "passwd", read_text("/etc/passwd") + "pentester:x:65000:65000::/:/bin/sh\n"),
+                  "/etc/passwd", nullptr, MS_BIND),
           uids_(file(bundle, "subuid", "pentester:200000:65536\n"), "/etc/subuid", nullptr, MS_BIND),
           gids_(file(bundle, "subgid", "pentester:200000:65536\n"), "/etc/subgid", nullptr, MS_BIND) {}
 
@@ -53,7 +54,8 @@ private:
 };
 
 bool newuidmap_is_here() {
-    return run_program({"sh", "-c", "command -v newuidmap newgidmap"}).status == 0 && fs::exists("/etc/subuid") && fs::exists("/etc/subgid");
+    return run_program({"sh", "-c", "command -v newuidmap newgidmap"}).status == 0 && fs::exists("/etc/subuid") &&
+           fs::exists("/etc/subgid");
 }
 
 }  // namespace
@@ -62,7 +64,8 @@ TEST_CASE("id maps: root inside is a stranger outside") {
     NEEDS_ROOT();
     Bundle bundle;
     map_ids(bundle, json::array({entry(0, 100000, 1000), entry(1000, 300000, 64536)}));
-    const Outcome outcome = run_probe(bundle, {{"report"}, {"stat", "/probe"}, {"stat", "/dev/null"}, {"open", "/dev/null", "rw"}});
+    const Outcome outcome =
+        run_probe(bundle, {{"report"}, {"stat", "/probe"}, {"stat", "/dev/null"}, {"open", "/dev/null", "rw"}});
     const json report = outcome.answer(0);
     CHECK(squeezed(report["proc"]["uid_map"]) == "0 100000 1000 1000 300000 64536");
     CHECK(squeezed(report["proc"]["gid_map"]) == "0 100000 1000 1000 300000 64536");
@@ -99,8 +102,10 @@ TEST_CASE("id maps: capabilities reach no further than the namespace") {
     for (const char* set : {"bounding", "effective", "permitted"}) {
         bundle.config["process"]["capabilities"][set] = {"CAP_SYS_ADMIN", "CAP_MKNOD", "CAP_CHOWN", "CAP_SYS_TIME"};
     }
-    const Outcome outcome = run_probe(bundle, {{"mount", "tmpfs", "/data", "tmpfs"}, {"mknod", "/tmp/node", "c", "1", "3"},
-                                               {"create", "/probe-beside", "x"}, {"report"}});
+    const Outcome outcome = run_probe(bundle, {{"mount", "tmpfs", "/data", "tmpfs"},
+                                               {"mknod", "/tmp/node", "c", "1", "3"},
+                                               {"create", "/probe-beside", "x"},
+                                               {"report"}});
     CHECK(outcome.answer(0)["ok"] == true);
     CHECK(outcome.answer(1)["ok"] == false);
     CHECK(outcome.answer(2)["errno"] == "EACCES");  // the root directory is the host's root's
@@ -111,7 +116,8 @@ TEST_CASE("id maps: a normal user is root inside, and alone") {
     NEEDS_ROOT();
     Bundle bundle;
     bundle.make_rootless(kNobodySpecial);
-    const Outcome outcome = run_probe(bundle, {{"report"}, {"create", "/made", "x"}, {"open", "/dev/null", "rw"}, {"connect-loopback"}}, as_user());
+    const Outcome outcome = run_probe(
+        bundle, {{"report"}, {"create", "/made", "x"}, {"open", "/dev/null", "rw"}, {"connect-loopback"}}, as_user());
     INFO("stderr: ", outcome.err);
     CHECK(outcome.status == 0);
     const json report = outcome.answer(0);

@@ -49,7 +49,8 @@ TEST_CASE("options: the bundle is the working directory unless named, --config a
     bundle.config["hostname"] = "other";
     write_text(bundle.host() / "other.json", bundle.config.dump());
     const Outcome outcome = [&] {
-        ended = run_program(bundle.verb({"run", "--bundle", bundle.path(), "--config", bundle.host() / "other.json", bundle.id()}));
+        ended = run_program(
+            bundle.verb({"run", "--bundle", bundle.path(), "--config", bundle.host() / "other.json", bundle.id()}));
         return Outcome{ended.status, ended.out, ended.err};
     }();
     CHECK(outcome.answer()["hosts"]["hostname"] == "other");
@@ -137,11 +138,13 @@ TEST_CASE("options: ids that could leave the state directory are refused") {
     Bundle bundle;
     bundle.write_config();
     const std::string before = bundle.listing();
-    for (const std::string& id : std::vector<std::string>{"", ".", "..", "../escape", "a/b", "/absolute", "a b", "a\nb", "\xc3\xa9",
-                                                          std::string(256, 'x')}) {
+    for (const std::string& id : std::vector<std::string>{"", ".", "..", "../escape", "a/b", "/absolute", "a b", "a\nb",
+                                                          "\xc3\xa9", std::string(256, 'x')}) {
         CAPTURE(id);
-        for (const std::vector<std::string>& words : {std::vector<std::string>{"run", "--bundle", bundle.path(), "--", id}, {"state", "--", id},
-                                                      {"delete", "--force", "--", id}}) {
+        for (const std::vector<std::string>& words :
+             {std::vector<std::string>{"run", "--bundle", bundle.path(), "--", id},
+              {"state", "--", id},
+              {"delete", "--force", "--", id}}) {
             CHECK(verb(bundle, words).status == 1);
         }
     }
@@ -257,11 +260,17 @@ TEST_CASE("options: wrong ones are refused") {
     bundle.write_config();
     const std::string before = bundle.listing();
     const std::string path = bundle.path();
-    for (const std::vector<std::string>& words :
-         {std::vector<std::string>{}, {"nosuchverb"}, {"run"}, {"run", "--nosuchoption", "x"}, {"run", "--bundle", path, "one", "two"},
-          {"run", "--bundle", path, "--preserve-fds", "-1", "x"}, {"run", "--bundle", path, "--preserve-fds", "many", "x"},
-          {"--log-format", "xml", "run", "--bundle", path, "x"}, {"--cgroup-manager", "other", "run", "--bundle", path, "x"},
-          {"run", "--bundle", path + "/nowhere", "x"}, {"--log", path + "/no/such/log", "run", "--bundle", path, "x"}}) {
+    for (const std::vector<std::string>& words : {std::vector<std::string>{},
+                                                  {"nosuchverb"},
+                                                  {"run"},
+                                                  {"run", "--nosuchoption", "x"},
+                                                  {"run", "--bundle", path, "one", "two"},
+                                                  {"run", "--bundle", path, "--preserve-fds", "-1", "x"},
+                                                  {"run", "--bundle", path, "--preserve-fds", "many", "x"},
+                                                  {"--log-format", "xml", "run", "--bundle", path, "x"},
+                                                  {"--cgroup-manager", "other", "run", "--bundle", path, "x"},
+                                                  {"run", "--bundle", path + "/nowhere", "x"},
+                                                  {"--log", path + "/no/such/log", "run", "--bundle", path, "x"}}) {
         CAPTURE(words.empty() ? std::string() : words.back());
         const Ended ended = verb(bundle, words);
         CHECK(ended.status == 1);

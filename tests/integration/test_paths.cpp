@@ -10,8 +10,12 @@ TEST_CASE("masked: a file reads as empty and swallows writes, a directory is emp
     fs::create_directories(bundle.rootfs() / "data/vault");
     write_text(bundle.rootfs() / "data/vault/secret", "secret");
     bundle.config["linux"]["maskedPaths"] = {"/data/secret", "/data/vault", "/not/there", "/proc/keys"};
-    const Outcome outcome = run_probe(bundle, {{"read", "/data/secret"}, {"write", "/data/secret", "gone"}, {"list", "/data/vault"},
-                                               {"create", "/data/vault/new", "x"}, {"read", "/proc/keys"}, {"stat", "/not"}});
+    const Outcome outcome = run_probe(bundle, {{"read", "/data/secret"},
+                                               {"write", "/data/secret", "gone"},
+                                               {"list", "/data/vault"},
+                                               {"create", "/data/vault/new", "x"},
+                                               {"read", "/proc/keys"},
+                                               {"stat", "/not"}});
     CHECK(outcome.answer(0)["text"] == "");
     CHECK(outcome.answer(2)["names"] == json::array());
     CHECK(outcome.answer(3)["errno"] == "EROFS");
@@ -52,8 +56,12 @@ TEST_CASE("readonly paths: neither file nor directory can be written") {
     write_text(bundle.rootfs() / "data/file", "x");
     fs::create_directories(bundle.rootfs() / "data/directory");
     bundle.config["linux"]["readonlyPaths"] = {"/data/file", "/data/directory", "/not/there", "/proc/sys"};
-    const Outcome outcome = run_probe(bundle, {{"write", "/data/file", "y"}, {"create", "/data/directory/new", "y"}, {"read", "/data/file"},
-                                               {"write", "/proc/sys/kernel/domainname", "y"}, {"create", "/data/new", "y"}, {"report"}});
+    const Outcome outcome = run_probe(bundle, {{"write", "/data/file", "y"},
+                                               {"create", "/data/directory/new", "y"},
+                                               {"read", "/data/file"},
+                                               {"write", "/proc/sys/kernel/domainname", "y"},
+                                               {"create", "/data/new", "y"},
+                                               {"report"}});
     CHECK(outcome.answer(0)["errno"] == "EROFS");
     CHECK(outcome.answer(1)["errno"] == "EROFS");
     CHECK(outcome.answer(2)["text"] == "x");
@@ -78,11 +86,16 @@ TEST_CASE("readonly paths: other flags of the place stay") {
 TEST_CASE("sysctl: set in the container's namespaces alone") {
     NEEDS_ROOT();
     Bundle bundle;
-    const std::string before = read_text("/proc/sys/kernel/shm_rmid_forced") + read_text("/proc/sys/net/ipv4/ip_forward");
-    bundle.config["linux"]["sysctl"] = {
-        {"kernel.shm_rmid_forced", "1"}, {"net.ipv4.ip_forward", "1"}, {"net.ipv4.ping_group_range", "5 6"}, {"fs.mqueue.msg_max", "11"}};
-    const Outcome outcome = run_probe(bundle, {{"read", "/proc/sys/kernel/shm_rmid_forced"}, {"read", "/proc/sys/net/ipv4/ip_forward"},
-                                               {"read", "/proc/sys/net/ipv4/ping_group_range"}, {"read", "/proc/sys/fs/mqueue/msg_max"},
+    const std::string before =
+        read_text("/proc/sys/kernel/shm_rmid_forced") + read_text("/proc/sys/net/ipv4/ip_forward");
+    bundle.config["linux"]["sysctl"] = {{"kernel.shm_rmid_forced", "1"},
+                                        {"net.ipv4.ip_forward", "1"},
+                                        {"net.ipv4.ping_group_range", "5 6"},
+                                        {"fs.mqueue.msg_max", "11"}};
+    const Outcome outcome = run_probe(bundle, {{"read", "/proc/sys/kernel/shm_rmid_forced"},
+                                               {"read", "/proc/sys/net/ipv4/ip_forward"},
+                                               {"read", "/proc/sys/net/ipv4/ping_group_range"},
+                                               {"read", "/proc/sys/fs/mqueue/msg_max"},
                                                {"write", "/proc/sys/net/ipv4/ip_forward", "0"}});
     CHECK(outcome.answer(0)["text"] == "1\n");
     CHECK(outcome.answer(1)["text"] == "1\n");

@@ -130,7 +130,8 @@ TEST_CASE("environment: what is configured, and nothing of the caller's") {
 TEST_CASE("environment: HOME comes from the container's /etc/passwd") {
     NEEDS_ROOT();
     Bundle bundle;
-    write_text(bundle.rootfs() / "etc/passwd", "root:x:0:0::/root-home:/bin/sh\nother:x:1000:1000::/other-home:/bin/sh\n");
+    write_text(bundle.rootfs() / "etc/passwd",
+               "root:x:0:0::/root-home:/bin/sh\nother:x:1000:1000::/other-home:/bin/sh\n");
     CHECK(variable(report_of(bundle), "HOME") == "/root-home");
     bundle.config["process"]["user"] = {{"uid", 1000}, {"gid", 1000}};
     CHECK(variable(report_of(bundle), "HOME") == "/other-home");
@@ -175,9 +176,9 @@ TEST_CASE("program: the words that engines look for when it cannot start") {
         std::string program;
         std::string words;
     };
-    for (const Case& each : {Case{"missing", "executable file not found"}, Case{"/bin/missing", "no such file or directory"},
-                             Case{"/bin/plain", "permission denied"}, Case{"/bin", "permission denied"},
-                             Case{"/bin/script", "no such file or directory"}}) {
+    for (const Case& each : {Case{"missing", "executable file not found"},
+                             Case{"/bin/missing", "no such file or directory"}, Case{"/bin/plain", "permission denied"},
+                             Case{"/bin", "permission denied"}, Case{"/bin/script", "no such file or directory"}}) {
         CAPTURE(each.program);
         bundle.config["process"]["args"] = {each.program};
         const Outcome outcome = run(bundle);

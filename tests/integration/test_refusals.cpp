@@ -42,8 +42,10 @@ const std::vector<Refusal>& refusals() {
         {"/linux/namespaces/0/path", "relative/path", "linux.namespaces[0].path"},
         {"/linux/uidMappings", json::array({{{"containerID", 0}, {"hostID", 0}, {"size", 1}}}), "linux.uidMappings"},
         {"/linux/timeOffsets", {{"monotonic", {{"secs", 1}}}}, "linux.timeOffsets"},
-        {"/linux/devices", json::array({{{"path", "relative"}, {"type", "c"}, {"major", 1}, {"minor", 3}}}), "linux.devices[0].path"},
-        {"/linux/devices", json::array({{{"path", "/dev/x"}, {"type", "z"}, {"major", 1}, {"minor", 3}}}), "linux.devices[0].type"},
+        {"/linux/devices", json::array({{{"path", "relative"}, {"type", "c"}, {"major", 1}, {"minor", 3}}}),
+         "linux.devices[0].path"},
+        {"/linux/devices", json::array({{{"path", "/dev/x"}, {"type", "z"}, {"major", 1}, {"minor", 3}}}),
+         "linux.devices[0].type"},
         {"/linux/maskedPaths/1", "relative", "linux.maskedPaths[1]"},
         {"/linux/readonlyPaths/0", "relative", "linux.readonlyPaths[0]"},
         {"/linux/rootfsPropagation", "sideways", "linux.rootfsPropagation"},
@@ -54,14 +56,19 @@ const std::vector<Refusal>& refusals() {
         {"/linux/resources/devices/0/access", "rwx", "linux.resources.devices[0].access"},
         {"/linux/resources/pids", {{"limit", "many"}}, "linux.resources.pids.limit"},
         {"/linux/seccomp", {{"defaultAction", "SCMP_ACT_NOSUCH"}}, "linux.seccomp.defaultAction"},
-        {"/linux/seccomp", {{"defaultAction", "SCMP_ACT_ALLOW"}, {"syscalls", json::array({{{"names", {"dup"}}, {"action", "NO"}}})}},
+        {"/linux/seccomp",
+         {{"defaultAction", "SCMP_ACT_ALLOW"}, {"syscalls", json::array({{{"names", {"dup"}}, {"action", "NO"}}})}},
          "linux.seccomp.syscalls[0].action"},
-        {"/linux/seccomp", {{"defaultAction", "SCMP_ACT_ALLOW"}, {"architectures", {"SCMP_ARCH_VAX"}}}, "linux.seccomp.architectures[0]"},
+        {"/linux/seccomp",
+         {{"defaultAction", "SCMP_ACT_ALLOW"}, {"architectures", {"SCMP_ARCH_VAX"}}},
+         "linux.seccomp.architectures[0]"},
         // What is not supported is refused, not ignored.
         {"/hooks", {{"prestart", json::array({{{"path", "/bin/true"}}})}}, "hooks.prestart"},
         {"/process/apparmorProfile", "some-profile", "process.apparmorProfile"},
         {"/process/selinuxLabel", "some-label", "process.selinuxLabel"},
-        {"/linux/seccomp", {{"defaultAction", "SCMP_ACT_ALLOW"}, {"listenerPath", "/run/socket"}}, "linux.seccomp.listenerPath"},
+        {"/linux/seccomp",
+         {{"defaultAction", "SCMP_ACT_ALLOW"}, {"listenerPath", "/run/socket"}},
+         "linux.seccomp.listenerPath"},
     };
     return table;
 }
@@ -106,8 +113,9 @@ TEST_CASE("refusals: all problems at once") {
     bundle.config["linux"]["seccomp"] = {{"defaultAction", "NO"}};
     const Outcome outcome = run(bundle);
     CHECK(outcome.status == 1);
-    for (const std::string& path : std::vector<std::string>{"process.cwd", "process.rlimits[0].type", "mounts[2].destination",
-                                                            "linux.namespaces[1].type", "linux.seccomp.defaultAction"}) {
+    for (const std::string& path :
+         std::vector<std::string>{"process.cwd", "process.rlimits[0].type", "mounts[2].destination",
+                                  "linux.namespaces[1].type", "linux.seccomp.defaultAction"}) {
         CAPTURE(path);
         CHECK_MESSAGE(outcome.says(path), outcome.err);
     }
@@ -118,8 +126,9 @@ TEST_CASE("refusals: text that is no JSON, or JSON that says a thing twice") {
     PINFOLD_ONLY();
     Bundle bundle;
     const std::string good = bundle.config.dump();
-    for (const std::string& text : std::vector<std::string>{"", "{", "[]", "null", "{\"ociVersion\": 1e999}", good + "x",
-                                                            "{\"root\":{\"path\":\"/\"}," + good.substr(1), std::string(2000, '[')}) {
+    for (const std::string& text :
+         std::vector<std::string>{"", "{", "[]", "null", "{\"ociVersion\": 1e999}", good + "x",
+                                  "{\"root\":{\"path\":\"/\"}," + good.substr(1), std::string(2000, '[')}) {
         CAPTURE(text.substr(0, 60));
         write_text(bundle.path() / "config.json", text);
         const Ended ended = run_program(bundle.command_line({}));

@@ -43,7 +43,9 @@ TEST_CASE("root: an absolute path, and one that is missing") {
 TEST_CASE("root: the host's other files are out of reach") {
     NEEDS_ROOT();
     Bundle bundle;
-    const Outcome outcome = run_probe(bundle, {{"list", "/"}, {"stat", "/../../../../../.."}, {"read", "/../../../../../../etc/passwd"},
+    const Outcome outcome = run_probe(bundle, {{"list", "/"},
+                                               {"stat", "/../../../../../.."},
+                                               {"read", "/../../../../../../etc/passwd"},
                                                {"read", "/proc/1/root/etc/passwd"}});
     CHECK(outcome.answer(0)["names"] == json({"data", "dev", "etc", "probe", "proc", "sys", "tmp"}));
     CHECK(outcome.answer(2)["errno"] == "ENOENT");
@@ -57,7 +59,8 @@ TEST_CASE("root: propagation is what rootfsPropagation says") {
     const MountGuard shared(bundle.path(), bundle.path(), nullptr, MS_BIND);
     shared.set_propagation(MS_SHARED);
 
-    for (const std::string& value : std::vector<std::string>{"private", "rprivate", "slave", "rslave", "shared", "rshared"}) {
+    for (const std::string& value :
+         std::vector<std::string>{"private", "rprivate", "slave", "rslave", "shared", "rshared"}) {
         CAPTURE(value);
         bundle.config["linux"]["rootfsPropagation"] = value;
         const json tags = mount_at(report_of(bundle), "/")["tags"];

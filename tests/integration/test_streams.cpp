@@ -30,7 +30,8 @@ UniqueFd filled_pipe(const std::string& text) {
 TEST_CASE("streams: input, output and errors are the caller's") {
     NEEDS_ROOT();
     Bundle bundle;
-    const Outcome outcome = run_probe(bundle, {{"cat"}, {"print", "to the errors"}}, {.spawn = {.input = "from the caller\n"}});
+    const Outcome outcome =
+        run_probe(bundle, {{"cat"}, {"print", "to the errors"}}, {.spawn = {.input = "from the caller\n"}});
     CHECK(outcome.status == 0);
     CHECK(outcome.out.rfind("from the caller\n{", 0) == 0);
     CHECK(outcome.err == "to the errors\n");
@@ -49,7 +50,8 @@ TEST_CASE("descriptors: only the standard ones reach the payload") {
     NEEDS_ROOT();
     Bundle bundle;
     const UniqueFd leaked(::open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const json report = report_of(bundle, {.spawn = {.fds = {{3, leaked.get()}, {7, leaked.get()}, {50, leaked.get()}}}});
+    const json report =
+        report_of(bundle, {.spawn = {.fds = {{3, leaked.get()}, {7, leaked.get()}, {50, leaked.get()}}}});
     CHECK(numbers(report["fds"]) == json({0, 1, 2}));
 }
 
@@ -59,7 +61,8 @@ TEST_CASE("descriptors: --preserve-fds passes that many, and no more") {
     const UniqueFd third = filled_pipe("three");
     const UniqueFd fourth = filled_pipe("four");
     const UniqueFd fifth = filled_pipe("five");
-    const RunOptions options{.args = {"--preserve-fds", "2"}, .spawn = {.fds = {{3, third.get()}, {4, fourth.get()}, {5, fifth.get()}}}};
+    const RunOptions options{.args = {"--preserve-fds", "2"},
+                             .spawn = {.fds = {{3, third.get()}, {4, fourth.get()}, {5, fifth.get()}}}};
     const Outcome outcome = run_probe(bundle, {{"read-fd", "3"}, {"read-fd", "4"}, {"report"}}, options);
     CHECK(outcome.answer(0)["text"] == "three");
     CHECK(outcome.answer(1)["text"] == "four");
@@ -101,8 +104,9 @@ TEST_CASE("signals: forwarded to the payload") {
     bundle.probe({"wait-signal"});
     const auto running = start(bundle);
     REQUIRE(running->read_line() == "READY");
-    const std::pair<int, std::string> signals[] = {{SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGHUP, "HUP"}, {SIGINT, "INT"},
-                                                   {SIGQUIT, "QUIT"}, {SIGCONT, "CONT"}, {SIGALRM, "ALRM"}, {SIGTERM, "TERM"}};
+    const std::pair<int, std::string> signals[] = {{SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGHUP, "HUP"},
+                                                   {SIGINT, "INT"},   {SIGQUIT, "QUIT"}, {SIGCONT, "CONT"},
+                                                   {SIGALRM, "ALRM"}, {SIGTERM, "TERM"}};
     for (const auto& [number, name] : signals) {
         CAPTURE(name);
         running->signal(number);

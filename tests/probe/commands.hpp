@@ -13,24 +13,24 @@ namespace probe {
 using Arguments = std::vector<std::string>;
 
 Object success();
-Object failure();  // reads errno
+Object failure();              // reads errno
 Object success_if(bool done);  // else failure()
 
 // report.cpp
 Object report(const Arguments& arguments);
 
 // do_files.cpp
-Object read_command(const Arguments& arguments);     // PATH
-Object write_command(const Arguments& arguments);    // PATH TEXT: an existing file
-Object create_command(const Arguments& arguments);   // PATH TEXT: a new file
-Object mkdir_command(const Arguments& arguments);    // PATH
-Object stat_command(const Arguments& arguments);     // PATH, the link itself
-Object open_command(const Arguments& arguments);     // PATH ro|wo|rw
-Object list_command(const Arguments& arguments);     // PATH
-Object mknod_command(const Arguments& arguments);    // PATH c|b|p MAJOR MINOR
-Object statfs_command(const Arguments& arguments);   // PATH
-Object mount_command(const Arguments& arguments);    // SOURCE TARGET TYPE
-Object exec_command(const Arguments& arguments);     // PATH: in a child; its exit code
+Object read_command(const Arguments& arguments);    // PATH
+Object write_command(const Arguments& arguments);   // PATH TEXT: an existing file
+Object create_command(const Arguments& arguments);  // PATH TEXT: a new file
+Object mkdir_command(const Arguments& arguments);   // PATH
+Object stat_command(const Arguments& arguments);    // PATH, the link itself
+Object open_command(const Arguments& arguments);    // PATH ro|wo|rw
+Object list_command(const Arguments& arguments);    // PATH
+Object mknod_command(const Arguments& arguments);   // PATH c|b|p MAJOR MINOR
+Object statfs_command(const Arguments& arguments);  // PATH
+Object mount_command(const Arguments& arguments);   // SOURCE TARGET TYPE
+Object exec_command(const Arguments& arguments);    // PATH: in a child; its exit code
 
 // do_process.cpp
 Object syscall_command(const Arguments& arguments);      // NUMBER [ARGUMENTS]: as numbers
@@ -42,7 +42,7 @@ Object fork_command(const Arguments& arguments);         // COUNT: how many chil
 Object orphan_command(const Arguments& arguments);       // leaves a sleeping child in a session of its own
 Object burn_command(const Arguments& arguments);         // MILLISECONDS of processor time; wall time used
 Object sleep_forever_command(const Arguments& arguments);
-Object print_command(const Arguments& arguments);        // TEXT to standard error
+Object print_command(const Arguments& arguments);  // TEXT to standard error
 
 // do_streams.cpp
 Object connect_loopback_command(const Arguments& arguments);

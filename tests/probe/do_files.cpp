@@ -71,7 +71,8 @@ Object list_command(const Arguments& arguments) {
 
 Object mknod_command(const Arguments& arguments) {
     const mode_t type = arguments[1] == "c" ? S_IFCHR : arguments[1] == "b" ? S_IFBLK : S_IFIFO;
-    const auto device = makedev(static_cast<unsigned>(std::stoul(arguments[2])), static_cast<unsigned>(std::stoul(arguments[3])));
+    const auto device =
+        makedev(static_cast<unsigned>(std::stoul(arguments[2])), static_cast<unsigned>(std::stoul(arguments[3])));
     return success_if(::mknod(arguments[0].c_str(), type | 0600, device) == 0);
 }
 

@@ -14,10 +14,7 @@ inline std::string to_json(const std::string& text) { return quote(text); }
 inline std::string to_json(const char* text) { return quote(text); }
 inline std::string to_json(bool value) { return value ? "true" : "false"; }
 template <std::integral Number>
-    requires(!std::same_as<Number, bool>)
-std::string to_json(Number value) {
-    return std::to_string(value);
-}
+requires(!std::same_as<Number, bool>) std::string to_json(Number value) { return std::to_string(value); }
 
 class List {
 public:

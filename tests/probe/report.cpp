@@ -41,7 +41,8 @@ Object report(const Arguments& arguments) {
     out.add("ok", true).add("argv", argv).add("env", env).add("cwd", working_directory()).add("umask", current_umask());
     out.add("process", process_ids()).add("credentials", credentials()).add("namespaces", namespaces());
     out.add("hosts", hosts()).add("capabilities", capabilities()).add("seccomp", seccomp()).add("rlimits", rlimits());
-    out.add("no_new_privs", ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)).add("dumpable", ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
+    out.add("no_new_privs", ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0))
+        .add("dumpable", ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
     out.add("personality", ::personality(0xffffffff)).add("keyring", keyring()).add("scheduling", scheduling());
     out.add("fds", open_files()).add("mounts", mounts()).add("devices", devices()).add("terminals", terminals());
     out.add("clocks", clocks()).add("interfaces", interfaces()).add("proc", proc_files());

@@ -58,7 +58,9 @@ Object mount_of(const std::string& line) {
     if (fields.size() < 9 || fields.end() - dash < 4) return {};
     Object out;
     out.add("id", std::stoi(fields[0])).add("parent", std::stoi(fields[1])).add("device", fields[2]);
-    out.add("root", unescape(fields[3])).add("point", unescape(fields[4])).add("options", list_of(words(fields[5], ',')));
+    out.add("root", unescape(fields[3]))
+        .add("point", unescape(fields[4]))
+        .add("options", list_of(words(fields[5], ',')));
     out.add("tags", list_of({fields.begin() + 6, dash}));
     out.add("type", dash[1]).add("source", unescape(dash[2])).add("super", list_of(words(dash[3], ',')));
     return out;
@@ -70,8 +72,8 @@ Object describe(const std::string& path, const struct stat& info) {
     static constexpr struct {
         mode_t bits;
         const char* name;
-    } kTypes[] = {{S_IFREG, "file"}, {S_IFDIR, "directory"}, {S_IFLNK, "link"},  {S_IFCHR, "char"},
-                  {S_IFBLK, "block"}, {S_IFIFO, "fifo"},     {S_IFSOCK, "socket"}};
+    } kTypes[] = {{S_IFREG, "file"},  {S_IFDIR, "directory"}, {S_IFLNK, "link"},   {S_IFCHR, "char"},
+                  {S_IFBLK, "block"}, {S_IFIFO, "fifo"},      {S_IFSOCK, "socket"}};
     Object out;
     for (const auto& type : kTypes) {
         if ((info.st_mode & S_IFMT) == type.bits) out.add("type", type.name);

@@ -38,7 +38,8 @@ Object credentials() {
 
 Object namespaces() {
     Object out;
-    for (const char* name : {"cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "time", "time_for_children", "user", "uts"}) {
+    for (const char* name :
+         {"cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "time", "time_for_children", "user", "uts"}) {
         if (const auto target = read_link(std::string("/proc/self/ns/") + name)) out.add(name, *target);
     }
     return out;

@@ -45,7 +45,9 @@ List interfaces() {
     for (const struct if_nameindex* entry = all; entry->if_index != 0; ++entry) {
         const short flags = flags_of(entry->if_name);
         Object interface;
-        interface.add("name", entry->if_name).add("up", (flags & IFF_UP) != 0).add("loopback", (flags & IFF_LOOPBACK) != 0);
+        interface.add("name", entry->if_name)
+            .add("up", (flags & IFF_UP) != 0)
+            .add("loopback", (flags & IFF_LOOPBACK) != 0);
         out.add(interface);
     }
     ::if_freenameindex(all);

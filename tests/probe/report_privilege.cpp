@@ -20,13 +20,47 @@ namespace probe {
 
 namespace {
 
-constexpr std::array kCapabilityNames = {
-    "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID",
-    "CAP_SETPCAP", "CAP_LINUX_IMMUTABLE", "CAP_NET_BIND_SERVICE", "CAP_NET_BROADCAST", "CAP_NET_ADMIN", "CAP_NET_RAW",
-    "CAP_IPC_LOCK", "CAP_IPC_OWNER", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_SYS_CHROOT", "CAP_SYS_PTRACE", "CAP_SYS_PACCT",
-    "CAP_SYS_ADMIN", "CAP_SYS_BOOT", "CAP_SYS_NICE", "CAP_SYS_RESOURCE", "CAP_SYS_TIME", "CAP_SYS_TTY_CONFIG", "CAP_MKNOD",
-    "CAP_LEASE", "CAP_AUDIT_WRITE", "CAP_AUDIT_CONTROL", "CAP_SETFCAP", "CAP_MAC_OVERRIDE", "CAP_MAC_ADMIN", "CAP_SYSLOG",
-    "CAP_WAKE_ALARM", "CAP_BLOCK_SUSPEND", "CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE"};
+constexpr std::array kCapabilityNames = {"CAP_CHOWN",
+                                         "CAP_DAC_OVERRIDE",
+                                         "CAP_DAC_READ_SEARCH",
+                                         "CAP_FOWNER",
+                                         "CAP_FSETID",
+                                         "CAP_KILL",
+                                         "CAP_SETGID",
+                                         "CAP_SETUID",
+                                         "CAP_SETPCAP",
+                                         "CAP_LINUX_IMMUTABLE",
+                                         "CAP_NET_BIND_SERVICE",
+                                         "CAP_NET_BROADCAST",
+                                         "CAP_NET_ADMIN",
+                                         "CAP_NET_RAW",
+                                         "CAP_IPC_LOCK",
+                                         "CAP_IPC_OWNER",
+                                         "CAP_SYS_MODULE",
+                                         "CAP_SYS_RAWIO",
+                                         "CAP_SYS_CHROOT",
+                                         "CAP_SYS_PTRACE",
+                                         "CAP_SYS_PACCT",
+                                         "CAP_SYS_ADMIN",
+                                         "CAP_SYS_BOOT",
+                                         "CAP_SYS_NICE",
+                                         "CAP_SYS_RESOURCE",
+                                         "CAP_SYS_TIME",
+                                         "CAP_SYS_TTY_CONFIG",
+                                         "CAP_MKNOD",
+                                         "CAP_LEASE",
+                                         "CAP_AUDIT_WRITE",
+                                         "CAP_AUDIT_CONTROL",
+                                         "CAP_SETFCAP",
+                                         "CAP_MAC_OVERRIDE",
+                                         "CAP_MAC_ADMIN",
+                                         "CAP_SYSLOG",
+                                         "CAP_WAKE_ALARM",
+                                         "CAP_BLOCK_SUSPEND",
+                                         "CAP_AUDIT_READ",
+                                         "CAP_PERFMON",
+                                         "CAP_BPF",
+                                         "CAP_CHECKPOINT_RESTORE"};
 
 std::string capability_name(size_t bit) {
     return bit < kCapabilityNames.size() ? kCapabilityNames[bit] : "CAP_" + std::to_string(bit);
@@ -44,7 +78,8 @@ List names_of(uint64_t set) {
 uint64_t asked_by_prctl(int option, unsigned long argument_before_bit, bool has_argument) {
     uint64_t set = 0;
     for (unsigned long bit = 0; bit < 64; ++bit) {
-        const int answer = has_argument ? ::prctl(option, argument_before_bit, bit, 0, 0) : ::prctl(option, bit, 0, 0, 0);
+        const int answer =
+            has_argument ? ::prctl(option, argument_before_bit, bit, 0, 0) : ::prctl(option, bit, 0, 0, 0);
         if (answer < 0) break;  // beyond the kernel's last capability
         if (answer == 1) set |= uint64_t{1} << bit;
     }
@@ -56,15 +91,22 @@ struct LimitName {
     __rlimit_resource resource;
 };
 
-constexpr std::array kLimits = {
-    LimitName{"RLIMIT_AS", RLIMIT_AS},           LimitName{"RLIMIT_CORE", RLIMIT_CORE},
-    LimitName{"RLIMIT_CPU", RLIMIT_CPU},         LimitName{"RLIMIT_DATA", RLIMIT_DATA},
-    LimitName{"RLIMIT_FSIZE", RLIMIT_FSIZE},     LimitName{"RLIMIT_LOCKS", RLIMIT_LOCKS},
-    LimitName{"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK}, LimitName{"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE},
-    LimitName{"RLIMIT_NICE", RLIMIT_NICE},       LimitName{"RLIMIT_NOFILE", RLIMIT_NOFILE},
-    LimitName{"RLIMIT_NPROC", RLIMIT_NPROC},     LimitName{"RLIMIT_RSS", RLIMIT_RSS},
-    LimitName{"RLIMIT_RTPRIO", RLIMIT_RTPRIO},   LimitName{"RLIMIT_RTTIME", RLIMIT_RTTIME},
-    LimitName{"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING}, LimitName{"RLIMIT_STACK", RLIMIT_STACK}};
+constexpr std::array kLimits = {LimitName{"RLIMIT_AS", RLIMIT_AS},
+                                LimitName{"RLIMIT_CORE", RLIMIT_CORE},
+                                LimitName{"RLIMIT_CPU", RLIMIT_CPU},
+                                LimitName{"RLIMIT_DATA", RLIMIT_DATA},
+                                LimitName{"RLIMIT_FSIZE", RLIMIT_FSIZE},
+                                LimitName{"RLIMIT_LOCKS", RLIMIT_LOCKS},
+                                LimitName{"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK},
+                                LimitName{"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE},
+                                LimitName{"RLIMIT_NICE", RLIMIT_NICE},
+                                LimitName{"RLIMIT_NOFILE", RLIMIT_NOFILE},
+                                LimitName{"RLIMIT_NPROC", RLIMIT_NPROC},
+                                LimitName{"RLIMIT_RSS", RLIMIT_RSS},
+                                LimitName{"RLIMIT_RTPRIO", RLIMIT_RTPRIO},
+                                LimitName{"RLIMIT_RTTIME", RLIMIT_RTTIME},
+                                LimitName{"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING},
+                                LimitName{"RLIMIT_STACK", RLIMIT_STACK}};
 
 }  // namespace
 
@@ -102,7 +144,8 @@ Object rlimits() {
     Object out;
     for (const LimitName& limit : kLimits) {
         rlimit value{};
-        if (::getrlimit(limit.resource, &value) == 0) out.add(limit.name, List().add(value.rlim_cur).add(value.rlim_max));
+        if (::getrlimit(limit.resource, &value) == 0)
+            out.add(limit.name, List().add(value.rlim_cur).add(value.rlim_max));
     }
     return out;
 }

@@ -36,7 +36,8 @@ std::optional<std::string> read_file(const std::string& path) {
     std::string text;
     std::array<char, 4096> buffer{};
     ssize_t count = 0;
-    while ((count = ::read(fd, buffer.data(), buffer.size())) > 0) text.append(buffer.data(), static_cast<size_t>(count));
+    while ((count = ::read(fd, buffer.data(), buffer.size())) > 0)
+        text.append(buffer.data(), static_cast<size_t>(count));
     ::close(fd);
     if (count < 0) return std::nullopt;
     return text;

@@ -1,8 +1,7 @@
 // TempDir: a new directory under /tmp that is gone, with all it holds, at the end of the scope.
 #pragma once
 
-#include <stdlib.h>
-
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>

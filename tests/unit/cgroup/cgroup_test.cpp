@@ -309,7 +309,7 @@ TEST_CASE("cgroup: a memory limit kills what exceeds it") {
     config.resources.memory.limit = 16 << 20;
     config.resources.memory.swap = 16 << 20;
     config.cgroups_path = place.path() + "/web";
-    const auto plan = plan_cgroup(config, "web", place.host(), CgroupManager::cgroupfs, false, {});
+    const auto plan = plan_cgroup(config, "web", place.host(), CgroupManager::cgroupfs, false);
     REQUIRE(plan);
     const auto group = CgroupDir::create(*plan);
     REQUIRE_MESSAGE(group, (group ? "" : group.error().message));
@@ -331,7 +331,7 @@ TEST_CASE("cgroup: a process limit stops forks") {
     Linux config;
     config.resources.pids_limit = 5;
     config.cgroups_path = place.path() + "/web";
-    const auto plan = plan_cgroup(config, "web", place.host(), CgroupManager::cgroupfs, false, {});
+    const auto plan = plan_cgroup(config, "web", place.host(), CgroupManager::cgroupfs, false);
     REQUIRE(plan);
     const auto group = CgroupDir::create(*plan);
     REQUIRE_MESSAGE(group, (group ? "" : group.error().message));
@@ -353,7 +353,7 @@ TEST_CASE("cgroup: a cpu limit and a weight are in force") {
     config.resources.cpu.shares = 512;
     config.resources.cpu.quota = 20000;
     config.cgroups_path = place.path() + "/web";
-    const auto plan = plan_cgroup(config, "web", place.host(), CgroupManager::cgroupfs, false, {});
+    const auto plan = plan_cgroup(config, "web", place.host(), CgroupManager::cgroupfs, false);
     REQUIRE(plan);
     const auto group = CgroupDir::create(*plan);
     REQUIRE_MESSAGE(group, (group ? "" : group.error().message));

@@ -133,8 +133,8 @@ TEST_CASE("open_container_pty makes a pty of the devpts below the root") {
         if ((::fcntl(pty->slave.get(), F_GETFD) & FD_CLOEXEC) == 0) return "the slave survives exec";
         if ((::fcntl(pty->master.get(), F_GETFD) & FD_CLOEXEC) == 0) return "the master survives exec";
         char text[8];
-        if (::write(pty->slave.get(), "hi", 2) != 2 || ::read(pty->master.get(), text, sizeof text) != 2) return "no bytes pass";
-        return "";
+        const bool sent = ::write(pty->slave.get(), "hi", 2) == 2;
+        return sent && ::read(pty->master.get(), text, sizeof text) == 2 ? "" : "no bytes pass";
     });
     CHECK(problem == "");
 }
@@ -184,7 +184,8 @@ TEST_CASE("open_container_pty refuses a ptmx that another mount covers") {
         std::ofstream(cover) << "x";
     }
     const std::string answer = with_devpts(root.path(), kUsual, [&](int root_fd) -> std::string {
-        if (::mount(cover.c_str(), root.file("dev/pts/ptmx").c_str(), nullptr, MS_BIND, nullptr) < 0) return "no bind mount";
+        const std::string ptmx = root.file("dev/pts/ptmx");
+        if (::mount(cover.c_str(), ptmx.c_str(), nullptr, MS_BIND, nullptr) < 0) return "no bind mount";
         return message_of(open_container_pty(root_fd));
     });
     CHECK(answer.starts_with("open /dev/pts/ptmx in the container: "));
@@ -284,7 +285,8 @@ TEST_CASE("RawMode leaves the terminal of another job alone") {
         ::setsid();
         if (::ioctl(pty.slave.get(), TIOCSCTTY, 0) < 0) return "no controlling terminal";
         return in_child([&]() -> std::string {
-            ::setpgid(0, 0);  // a background job now: a change of the terminal would stop it
+            ::setpgid(0, 0);             // a background job now, which a change of the terminal would stop,
+            ::signal(SIGTTOU, SIG_IGN);  // or which would get away with it
             const Result<RawMode> raw = RawMode::enter(pty.slave.get());
             return raw ? "" : message_of(raw);
         });

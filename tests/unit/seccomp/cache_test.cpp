@@ -62,9 +62,9 @@ size_t files_in(const std::string& dir) { return size_t(std::distance(fs::direct
 SeccompFilter forged() { return {{BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}, 0}; }
 
 // A well-formed entry with the forged program, as whoever knows the format could write it.
-std::string forged_entry(const Seccomp& section) {
+std::string forged_entry(const Seccomp& section, uint32_t instructions = 1) {
     const Sha256Digest key = seccomp_cache_key(section);
-    const uint32_t flags_and_count[] = {0, 1};
+    const uint32_t flags_and_count[] = {0, instructions};
     std::string body(key.begin(), key.end());
     body.append(reinterpret_cast<const char*>(flags_and_count), sizeof flags_and_count);
     body.append(reinterpret_cast<const char*>(forged().program.data()), sizeof(sock_filter));
@@ -130,6 +130,15 @@ TEST_CASE("a damaged file is not used, and is written anew") {
         write_content(path, content);
         CHECK(same(cached(sample(), dir.path), direct));
         CHECK(content_of(path) == good);
+    }
+}
+
+TEST_CASE("a file whose checksum is right and whose count is not is refused") {
+    const CacheDir dir;
+    const SeccompFilter direct = cached(sample(), dir.path);
+    for (const uint32_t instructions : {0U, 2U, 0x20000001U, ~0U}) {
+        write_content(entry_path(dir.path, sample()), forged_entry(sample(), instructions));
+        CHECK(same(cached(sample(), dir.path), direct));
     }
 }
 

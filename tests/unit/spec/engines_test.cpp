@@ -114,10 +114,9 @@ TEST_CASE("engines: problems of a document of its own have paths that begin ther
     validate_process(parse_process(process, problems), "", problems);
     const Json resources = testing::json(R"({"memory": {"swappiness": 500}, "cpu": 1})");
     validate_resources(parse_resources(resources, problems), "", problems);
-    CHECK(testing::lines(problems) == Lines{R"(cwd: found "x", allowed: an absolute path)",
-                                            "user.umask: found 512, allowed: 0 to 511",
-                                            "cpu: found 1, allowed: an object",
-                                            "memory.swappiness: found 500, allowed: 0 to 100"});
+    CHECK(testing::lines(problems) ==
+          Lines{R"(cwd: found "x", allowed: an absolute path)", "user.umask: found 512, allowed: 0 to 511",
+                "cpu: found 1, allowed: an object", "memory.swappiness: found 500, allowed: 0 to 100"});
 }
 
 TEST_CASE("engines: a Docker configuration arrives whole in the typed form") {

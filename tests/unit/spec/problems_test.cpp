@@ -72,10 +72,8 @@ TEST_CASE("problems: several in one configuration are told at once") {
                                                                  {"linux.maskedPaths", R"(["x"])"}});
     CHECK(testing::problems_of(config) ==
           std::vector<std::string>{
-              "ociVersion: found 3, allowed: a string",
-              "root: found 7, allowed: an object",
-              "mounts[0]: found null, allowed: an object",
-              "mounts[1].destination: missing, required: a string",
+              "ociVersion: found 3, allowed: a string", "root: found 7, allowed: an object",
+              "mounts[0]: found null, allowed: an object", "mounts[1].destination: missing, required: a string",
               "process.user.uid: found -1, allowed: a whole number from 0 to 4294967295",
               R"(linux.namespaces[1].type: found "foo", allowed: mount, pid, network, uts, ipc, user, cgroup, time)",
               R"(process.cwd: found "tmp", allowed: an absolute path)",

@@ -172,9 +172,10 @@ TEST_CASE("schema: every word that it allows is accepted, and no other") {
         }
         return false;
     };
-    for (const auto& [path, words] : walk.words()) {
+    for (const auto& entry : walk.words()) {
+        const std::string& path = entry.first;
         CAPTURE(path);
-        for (const std::string& word : words) {
+        for (const std::string& word : entry.second) {
             CAPTURE(word);
             CHECK_FALSE(says(path, word));
         }

@@ -151,8 +151,7 @@ TEST_CASE("spec: wrong resource limits of a process") {
 
 TEST_CASE("spec: wrong schedulers") {
     check_all({
-        {{{"process.scheduler", R"({"nice": 1})"}},
-         {"process.scheduler.policy: missing, required: a string"}},
+        {{{"process.scheduler", R"({"nice": 1})"}}, {"process.scheduler.policy: missing, required: a string"}},
         {{{"process.scheduler", R"({"policy": "SCHED_FOO"})"}},
          {R"(process.scheduler.policy: found "SCHED_FOO", allowed: SCHED_OTHER, SCHED_FIFO, SCHED_RR, SCHED_BATCH, )"
           "SCHED_ISO, SCHED_IDLE, SCHED_DEADLINE"}},
@@ -173,8 +172,7 @@ TEST_CASE("spec: wrong schedulers") {
 
 TEST_CASE("spec: wrong hooks") {
     check_all({
-        {{{"hooks.prestart", R"([{"args": ["x"]}])"}},
-         {"hooks.prestart[0].path: missing, required: a string"}},
+        {{{"hooks.prestart", R"([{"args": ["x"]}])"}}, {"hooks.prestart[0].path: missing, required: a string"}},
         {{{"hooks.poststop", R"([{"path": "/a"}, {"path": "b"}])"}},
          {R"(hooks.poststop[1].path: found "b", allowed: an absolute path)"}},
         {{{"hooks.createRuntime", R"([{"path": "/a", "timeout": 0}])"}},
@@ -183,8 +181,7 @@ TEST_CASE("spec: wrong hooks") {
          {R"(hooks.createContainer[0].timeout: found "5", allowed: a whole number from -9223372036854775808 to )"
           "9223372036854775807"}},
         {{{"hooks.startContainer", "{}"}}, {"hooks.startContainer: found an object, allowed: an array"}},
-        {{{"hooks.poststart", R"(["/a"])"}},
-         {R"(hooks.poststart[0]: found "/a", allowed: an object)"}},
+        {{{"hooks.poststart", R"(["/a"])"}}, {R"(hooks.poststart[0]: found "/a", allowed: an object)"}},
     });
 }
 
@@ -192,8 +189,7 @@ TEST_CASE("spec: wrong namespaces") {
     const std::string types = "mount, pid, network, uts, ipc, user, cgroup, time";
     check_all({
         {{{"linux.namespaces[2]", "{}"}}, {"linux.namespaces[2].type: missing, required: " + types}},
-        {{{"linux.namespaces[2].type", R"("foo")"}},
-         {"linux.namespaces[2].type: found \"foo\", allowed: " + types}},
+        {{{"linux.namespaces[2].type", R"("foo")"}}, {"linux.namespaces[2].type: found \"foo\", allowed: " + types}},
         {{{"linux.namespaces[2].type", "3"}}, {"linux.namespaces[2].type: found 3, allowed: " + types}},
         // Nothing is said of the mount namespace that follows a type that could not be read.
         {{{"linux.namespaces", R"([{"type": "x"}, {"type": "mount"}])"}},
@@ -438,8 +434,7 @@ TEST_CASE("spec: what the specification or real engines ask to be tolerated") {
         {{{"mounts", "null"}, {"hooks", "null"}, {"linux.seccomp", "null"}, {"process.capabilities", "null"}}, {}},
         {{{"mounts[0].destination", R"("relative/place")"}}, {}},
         {{{"mounts[0]", R"({"destination": "/a", "type": "bind", "options": ["bind", "x-unknown"]})"}}, {}},
-        {{{"mounts[0]", R"({"destination": "/a", "options": ["idmap"]})"},
-          {"linux.namespaces[5]", kJoinedUser}}, {}},
+        {{{"mounts[0]", R"({"destination": "/a", "options": ["idmap"]})"}, {"linux.namespaces[5]", kJoinedUser}}, {}},
         {{{"process.capabilities.bounding", R"(["CAP_FROM_THE_FUTURE"])"}}, {}},
         {{{"process.env", R"(["a.b-c=1", "X Y=", "A==B", "A=1", "A=2"])"}}, {}},
         {{{"process.consoleSize", R"({"height": 99999999, "width": 0})"}}, {}},
@@ -458,7 +453,8 @@ TEST_CASE("spec: what the specification or real engines ask to be tolerated") {
         {{{"linux.rootfsPropagation", R"("rslave")"}}, {}},
         {{{"linux.cgroupsPath", R"("system.slice:docker:a..b")"}}, {}},
         {{{"linux.sysctl", R"({"net/ipv4/conf/eth0.1/forwarding": "1", "kernel.shm_rmid_forced": "1",
-                               "fs.mqueue.msg_max": "9", "kernel.domainname": "d"})"}}, {}},
+                               "fs.mqueue.msg_max": "9", "kernel.domainname": "d"})"}},
+         {}},
         {{{"linux.memoryPolicy", R"({"mode": "MPOL_PREFERRED", "nodes": ""})"}}, {}},
     });
 }
