@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <linux/close_range.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,13 +125,16 @@ Result<void> change_user(const ProcessPlan& process, bool in_cwd) {
     return {};
 }
 
-// What the payload must not inherit: the parent-death signal, the blocked signals, every descriptor that the caller
-// leaked to us, and the channel, whose end tells the parent that the payload runs.
-Result<void> leave_nothing_open(const ProcessPlan& process, const InitContext& context) {
+// What the payload must not inherit: the parent-death signal, blocked and ignored signals, every descriptor that the
+// caller leaked to us, and the channel, whose end tells the parent that the payload runs.
+Result<void> leave_nothing_open(const ProcessPlan& process, const Channel& channel) {
     if (::prctl(PR_SET_PDEATHSIG, 0) != 0) return errno_error("clear the parent-death signal");
-    if (::sigprocmask(SIG_SETMASK, &context.signal_mask, nullptr) != 0) return errno_error("restore the signal mask");
+    for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+    sigset_t none;
+    ::sigemptyset(&none);
+    if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) return errno_error("unblock signals");
     if (::close_range(3 + process.preserve_fds, UINT_MAX, CLOSE_RANGE_CLOEXEC) != 0) return errno_error("close_range");
-    return context.channel.send(Message::ready);
+    return channel.send(Message::ready);
 }
 
 // A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs it takes CAP_SYS_ADMIN,
@@ -194,7 +198,7 @@ Result<void> become_payload(const Plan& plan, InitContext& context) {
     const std::string path = TRY(become_user(plan.process));
     std::vector<std::string> env = plan.process.env;
     if (plan.process.add_home) env.push_back(concat("HOME=", home_directory(plan.process.identity.uid)));
-    TRY(take_step(Step::exec, [&] { return leave_nothing_open(plan.process, context); }));
+    TRY(take_step(Step::exec, [&] { return leave_nothing_open(plan.process, context.channel); }));
     TRY(restrict_rights(plan.process, context.filter));
     return in_step(Step::exec, execute(path, plan.process.args, env));
 }

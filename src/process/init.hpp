@@ -1,8 +1,6 @@
 // The child: from the clone to execve, one flat list of steps.
 #pragma once
 
-#include <signal.h>
-
 #include <optional>
 #include <vector>
 
@@ -26,7 +24,6 @@ struct InitContext {
     std::optional<SeccompFilter> filter;
     UniqueFd console_socket;  // empty: the terminal goes to the parent
     std::optional<winsize> window;
-    sigset_t signal_mask;     // the caller's, for the payload
 };
 
 [[noreturn]] void run_init(const Plan& plan, InitContext context);

@@ -69,8 +69,8 @@ std::optional<winsize> own_window() {
     return size ? std::optional(*size) : std::nullopt;
 }
 
-Result<InitContext> make_context(const Plan& plan, const LaunchOptions& options, Channel channel, const SignalForwarder& signals) {
-    InitContext context{std::move(channel), {}, {}, {}, plan.process.window, signals.original_mask()};
+Result<InitContext> make_context(const Plan& plan, const LaunchOptions& options, Channel channel) {
+    InitContext context{std::move(channel), {}, {}, {}, plan.process.window};
     if (plan.seccomp) context.filter = TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
     if (!options.console_socket.empty()) context.console_socket = TRY(connect_console_socket(options.console_socket));
     else if (plan.process.terminal && !context.window) context.window = own_window();
@@ -194,7 +194,7 @@ Result<int> run_container(const Plan& plan, const Spec& spec, const LaunchOption
     CgroupDir cgroup = TRY(take_step(Step::cgroup, [&] { return CgroupDir::create(plan.cgroup); }));
     SignalForwarder signals = TRY(SignalForwarder::create());
     auto [channel, child_end] = TRY(Channel::make_pair());
-    InitContext context = TRY(make_context(plan, options, std::move(child_end), signals));
+    InitContext context = TRY(make_context(plan, options, std::move(child_end)));
     Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, channel, std::move(context), cgroup); }));
     TRY(prepare_child(plan, child.guard.pid(), state));
     PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.guard.pid()); }));

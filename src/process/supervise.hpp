@@ -21,7 +21,7 @@ public:
     // Drops what is still pending: it was meant for a container that is gone.
     ~SignalForwarder();
 
-    const sigset_t& original_mask() const { return original_mask_; }  // the child restores it before exec
+    const sigset_t& original_mask() const { return original_mask_; }
     int fd() const { return fd_.get(); }
 
 private:

@@ -26,6 +26,8 @@ const std::vector<Difference>& meant() {
         {"", "/mounts/~1proc~1kcore", "likewise"},
         {"", "/mounts/~1sys~1firmware",
          "masked by one empty directory for all, which also has nosuid, nodev and noexec"},
+        {"runc", "/devices/~1dev~1mqueue/gid",
+         "in a user namespace the queues are the container's root's, as crun has it"},
         {"crun", "/mounts/~1sys/super", "a read-only sysfs is so as a whole, not only where it is mounted"},
         {"crun", "/mounts/~1dev~1",
          "nodes bound from the host have no nosuid and noexec: nothing executes a device anyway"},

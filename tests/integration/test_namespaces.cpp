@@ -5,10 +5,13 @@ using namespace pinfold::integration;
 
 namespace {
 
-// The kernel's name of a namespace, by the specification's.
-const std::vector<std::pair<std::string, std::string>> kTypes = {
-    {"pid", "pid"},   {"network", "net"},   {"ipc", "ipc"},  {"uts", "uts"},
-    {"mount", "mnt"}, {"cgroup", "cgroup"}, {"time", "time"}};
+struct Type {
+    std::string type;  // the specification's word
+    std::string name;  // the kernel's
+};
+
+const std::vector<Type> kTypes = {{"pid", "pid"},   {"network", "net"},   {"ipc", "ipc"},  {"uts", "uts"},
+                                  {"mount", "mnt"}, {"cgroup", "cgroup"}, {"time", "time"}};
 
 bool knows(const std::string& type) { return type != "time" || runtime() != Runtime::runc; }
 
@@ -19,14 +22,14 @@ std::string target(const std::string& path) { return fs::read_symlink(path); }
 TEST_CASE("namespaces: each listed one is new") {
     NEEDS_ROOT();
     Bundle bundle;
-    for (const auto& [type, name] : kTypes) {
-        if (knows(type)) bundle.add_namespace(type);
+    for (const Type& each : kTypes) {
+        if (knows(each.type)) bundle.add_namespace(each.type);
     }
     const json report = report_of(bundle);
-    for (const auto& [type, name] : kTypes) {
-        if (!knows(type)) continue;
-        CAPTURE(type);
-        CHECK(report["namespaces"][name] != own_namespace(name));
+    for (const Type& each : kTypes) {
+        if (!knows(each.type)) continue;
+        CAPTURE(each.type);
+        CHECK(report["namespaces"][each.name] != own_namespace(each.name));
     }
     CHECK(report["namespaces"]["user"] == own_namespace("user"));
     CHECK(report["process"]["pid"] == 1);
@@ -36,14 +39,14 @@ TEST_CASE("namespaces: each listed one is new") {
 TEST_CASE("namespaces: what is not listed is the host's") {
     NEEDS_ROOT();
     Bundle bundle;
-    for (const auto& [type, name] : kTypes) {
-        if (type != "mount") bundle.drop_namespace(type);
+    for (const Type& each : kTypes) {
+        if (each.type != "mount") bundle.drop_namespace(each.type);
     }
     bundle.config.erase("hostname");
     const json report = report_of(bundle);
-    for (const auto& [type, name] : kTypes) {
-        CAPTURE(type);
-        CHECK((report["namespaces"][name] == own_namespace(name)) == (type != "mount"));
+    for (const Type& each : kTypes) {
+        CAPTURE(each.type);
+        CHECK((report["namespaces"][each.name] == own_namespace(each.name)) == (each.type != "mount"));
     }
 }
 

@@ -1,0 +1,51 @@
+// The plan as JSON: every config that an engine wrote can be planned and printed.
+#include "plan/dump.hpp"
+
+#include <filesystem>
+
+#include "base/fs.hpp"
+#include "plan/steps.hpp"
+#include "spec/json.hpp"
+#include "spec/parse.hpp"
+#include "support/testing.hpp"
+
+using namespace pinfold;
+
+namespace {
+
+Spec spec_of(const std::string& path) {
+    const std::string text = read_file(path).value();
+    const Json json = parse_json(text, path).value();
+    Problems problems;
+    return parse_spec(json, problems);
+}
+
+}  // namespace
+
+TEST_CASE("dump: engines' configs give valid JSON with the steps in order") {
+    HostFacts host;
+    host.capabilities = ~uint64_t{0};
+    host.cgroup.mount = "/sys/fs/cgroup";
+    int seen = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(SOURCE_ROOT "/tests/data/configs")) {
+        const std::string name = entry.path().filename();
+        if (!name.ends_with("-v2.json")) continue;
+        CAPTURE(name);
+        const auto plan = make_plan(spec_of(entry.path()), {.id = "web", .bundle = "/bundle"}, host);
+        REQUIRE(plan);
+        const auto json = parse_json(dump_plan(*plan), "plan");
+        REQUIRE(json);
+        const Json::Array* steps = json->find("steps")->array();
+        REQUIRE(steps != nullptr);
+        CHECK(*steps->front().find("by")->string() == "parent");
+        CHECK(*steps->back().find("step")->string() == "exec");
+        ++seen;
+    }
+    CHECK(seen >= 10);
+}
+
+TEST_CASE("dump: every step has a name") {
+    for (auto number = static_cast<uint8_t>(kFirstStep); number <= static_cast<uint8_t>(kLastStep); ++number) {
+        CHECK(std::string(step_name(Step{number})) != "unknown step");
+    }
+}

@@ -1,0 +1,65 @@
+// The conversation between parent and child, over the real socket.
+#include "process/protocol.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/testing.hpp"
+
+using namespace pinfold;
+
+TEST_CASE("protocol: messages arrive in order, and then the end") {
+    auto [parent, child] = Channel::make_pair().value();
+    REQUIRE(parent.send(Message::go));
+    CHECK(child.receive().value()->message == Message::go);
+    REQUIRE(child.send(Message::ready));
+    child.close();
+    CHECK(parent.receive().value()->message == Message::ready);
+    CHECK_FALSE(parent.receive().value().has_value());
+}
+
+TEST_CASE("protocol: a failure keeps its words, however long") {
+    auto [parent, child] = Channel::make_pair().value();
+    child.send_failure(Error{2, "mounts[3] /data: does not exist", "make it"});
+    const auto packet = parent.receive().value();
+    REQUIRE(packet);
+    CHECK(packet->message == Message::failed);
+    CHECK(packet->error.code == 2);
+    CHECK(packet->error.message == "mounts[3] /data: does not exist");
+    CHECK(packet->error.hint == "make it");
+    child.send_failure(Error{1, std::string(100000, 'm'), std::string(100000, 'h')});
+    const auto cut = parent.receive().value();
+    REQUIRE(cut);
+    CHECK(cut->error.message == std::string(4096, 'm'));
+    CHECK(cut->error.hint == std::string(4096, 'h'));
+}
+
+TEST_CASE("protocol: descriptors travel, and are closed on exec") {
+    auto [parent, child] = Channel::make_pair().value();
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const UniqueFd reader(ends[0]);
+    UniqueFd writer(ends[1]);
+    REQUIRE(child.send_terminal(writer.get()));
+    writer.reset();
+    const auto packet = parent.receive().value();
+    REQUIRE(packet);
+    CHECK(packet->message == Message::terminal);
+    CHECK(::fcntl(packet->fd.get(), F_GETFD) == FD_CLOEXEC);
+    CHECK(::write(packet->fd.get(), "x", 1) == 1);
+    char byte = 0;
+    CHECK(::read(reader.get(), &byte, 1) == 1);
+    REQUIRE(child.send_born(1234, reader.get()));
+    const auto born = parent.receive().value();
+    REQUIRE(born);
+    CHECK(born->pid == 1234);
+    CHECK(born->fd);
+}
+
+TEST_CASE("protocol: the other side's death is an end, not an error") {
+    auto [parent, child] = Channel::make_pair().value();
+    REQUIRE(parent.send(Message::go));
+    child.close();  // with the message unread
+    CHECK_FALSE(parent.receive().value().has_value());
+}

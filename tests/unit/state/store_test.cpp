@@ -1,0 +1,118 @@
+// State directories: claimed once, removed whole, and honest about who lives.
+#include "state/store.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "spec/json.hpp"
+#include "state/container_id.hpp"
+#include "state/record.hpp"
+#include "support/temp_dir.hpp"
+#include "support/testing.hpp"
+
+using namespace pinfold;
+using pinfold::testing::TempDir;
+namespace fs = std::filesystem;
+
+namespace {
+
+ContainerRecord record_of(const std::string& id) {
+    ContainerRecord record;
+    record.id = id;
+    record.oci_version = "1.2.0";
+    record.bundle = "/b/\"quoted\"";
+    record.cgroup_path = "/pinfold/web";
+    record.annotations = {{"a", "1"}, {"b\n", "2"}};
+    return record;
+}
+
+}  // namespace
+
+TEST_CASE("state: an id can be claimed once, and is free again afterwards") {
+    TempDir dir;
+    const std::string root = dir.file("a/b");
+    {
+        const auto first = StateDir::create(root, record_of("web"));
+        REQUIRE(first);
+        const auto second = StateDir::create(root, record_of("web"));
+        REQUIRE_FALSE(second);
+        CHECK(second.error().message == "container 'web' already exists");
+        CHECK_FALSE(second.error().hint.empty());
+        CHECK(load_state(root, "web")->status == Status::creating);
+    }
+    CHECK(fs::is_empty(root));
+    CHECK(StateDir::create(root, record_of("web")));
+}
+
+TEST_CASE("state: what was recorded comes back") {
+    TempDir dir;
+    auto state = StateDir::create(dir.path(), record_of("web"));
+    REQUIRE(state);
+    state->commit();
+    const auto loaded = load_state(dir.path(), "web");
+    REQUIRE(loaded);
+    CHECK(loaded->record.bundle == "/b/\"quoted\"");
+    CHECK(loaded->record.cgroup_path == "/pinfold/web");
+    CHECK(loaded->record.annotations == record_of("web").annotations);
+    CHECK(parse_json(state_to_json(*loaded), "state"));
+    CHECK(remove_state(dir.path(), "web"));
+    CHECK(fs::is_empty(dir.path()));
+}
+
+TEST_CASE("state: running while the process lives, stopped from its end on") {
+    TempDir dir;
+    const auto state = StateDir::create(dir.path(), record_of("web"));
+    REQUIRE(state);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        for (;;) ::pause();
+    }
+    REQUIRE(state->record_init(pid));
+    CHECK(load_state(dir.path(), "web")->status == Status::running);
+    CHECK(load_state(dir.path(), "web")->pid == pid);
+    ::kill(pid, SIGKILL);
+    siginfo_t end{};
+    ::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOWAIT);
+    CHECK(load_state(dir.path(), "web")->status == Status::stopped);  // a zombie runs no more
+    ::waitpid(pid, nullptr, 0);
+    CHECK(load_state(dir.path(), "web")->status == Status::stopped);
+    CHECK(load_state(dir.path(), "web")->pid == 0);
+}
+
+TEST_CASE("state: a pid that belongs to another process by now is not the container's") {
+    TempDir dir;
+    auto state = StateDir::create(dir.path(), record_of("web"));
+    REQUIRE(state);
+    state->commit();
+    std::ofstream(dir.file("web/init")) << ::getpid() << " 1";
+    CHECK(load_state(dir.path(), "web")->status == Status::stopped);
+}
+
+TEST_CASE("state: half-made, broken and foreign directories") {
+    TempDir dir;
+    CHECK(load_state(dir.path(), "none").error().message == "container 'none' does not exist");
+    CHECK(load_state(dir.file("nowhere"), "none").error().message == "container 'none' does not exist");
+    fs::create_directory(dir.file("empty"));
+    CHECK(load_state(dir.path(), "empty")->status == Status::creating);
+    CHECK(remove_state(dir.path(), "empty"));
+    fs::create_directory(dir.file("broken"));
+    std::ofstream(dir.file("broken/state.json")) << "{\"version\":1,";
+    CHECK_FALSE(load_state(dir.path(), "broken"));
+    std::ofstream(dir.file("broken/state.json")) << "{\"version\":99}";
+    CHECK(load_state(dir.path(), "broken").error().message.find("another version") != std::string::npos);
+    std::ofstream(dir.file("broken/foreign")) << "x";
+    CHECK_FALSE(remove_state(dir.path(), "broken"));
+    CHECK(fs::exists(dir.file("broken/foreign")));
+}
+
+TEST_CASE("state: ids") {
+    for (const char* id : {"a", "web-1", "A_b.c+d", "0"}) CHECK(check_container_id(id));
+    for (const std::string& id : std::vector<std::string>{"", ".", "..", "a/b", "a b", "a\n", "ä", std::string(256, 'a')}) {
+        CAPTURE(id);
+        CHECK_FALSE(check_container_id(id));
+    }
+}
