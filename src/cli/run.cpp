@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
+#include "kernel/own_binary.hpp"
 #include "plan/dump.hpp"
 #include "process/launcher.hpp"
 #include "spec/load.hpp"
@@ -30,6 +32,14 @@ Result<void> check_terminal(const Process& process, const RunOptions& options) {
     return {};
 }
 
+// Without id maps the container's root is the host's, so pinfold will have to start again from a protected file
+// (CVE-2019-5736). The sooner it does, the less is done twice; the plan decides on the other configs.
+Result<void> protect_early(const std::string& config, char** argv) {
+    const Result<std::string> text = read_file(config);
+    if (!text || text->find("\"uidMappings\"") != std::string::npos) return {};
+    return run_from_readonly_binary(argv);
+}
+
 PlanOptions plan_options(const RunOptions& options, std::string bundle, CgroupManager manager) {
     return {options.id, std::move(bundle), manager, !options.no_pivot, !options.no_new_keyring, options.preserve_fds};
 }
@@ -45,7 +55,9 @@ Result<int> print_plan(const Plan& plan) {
 Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
     TRY(check_container_id(options.id));
     std::string bundle = TRY(absolute(options.bundle));
-    const Spec spec = TRY(load_spec(bundle, options.config.empty() ? concat(bundle, "/config.json") : options.config));
+    const std::string config = options.config.empty() ? concat(bundle, "/config.json") : options.config;
+    if (!options.dry_run) TRY(protect_early(config, line.argv));
+    const Spec spec = TRY(load_spec(bundle, config));
     TRY(check_terminal(*spec.process, options));
     const Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global.cgroup_manager), gather_host_facts()));
     if (options.dry_run) return print_plan(plan);

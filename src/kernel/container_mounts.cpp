@@ -56,6 +56,9 @@ Error explain(Error error, const std::string& type) {
     if (type == "proc") {
         return std::move(error).with_hint("proc needs a pid namespace of the container's own and a host /proc without masks");
     }
+    if (type == "cgroup2") {
+        return std::move(error).with_hint("in a user namespace it needs a cgroup namespace of the container's own");
+    }
     return error;
 }
 
@@ -78,7 +81,7 @@ Result<void> apply_cgroup(const RootFd& root, const MountRequest& request) {
         mount = clone_tree(AT_FDCWD, request.cgroup_source, true);
         if (mount) TRY(change_mount(mount->get(), MountChange{.set = request.filesystem.attributes}, true));
     }
-    if (!mount) return std::move(mount).error();
+    if (!mount) return explain(std::move(mount).error(), request.filesystem.type);
     const UniqueFd target = TRY(open_directory(root, request));
     TRY(change(mount->get(), request));
     return place_mount(mount->get(), target.get());
