@@ -79,17 +79,17 @@ private:
 }  // namespace pinfold
 
 // The value of a Result, or return its error from the enclosing function.
-#define TRY(expression)                                                    \
-    __extension__({                                                        \
-        auto try_result = (expression);                                    \
-        if (!try_result) return std::move(try_result).error();             \
-        std::move(try_result).value();                                     \
+#define TRY(expression)                                        \
+    __extension__({                                            \
+        auto try_result = (expression);                        \
+        if (!try_result) return std::move(try_result).error(); \
+        std::move(try_result).value();                         \
     })
 
 // The same, with a clause that says what was being done.
-#define TRY_IN(clause, expression)                                         \
-    __extension__({                                                        \
-        auto try_result = (expression);                                    \
+#define TRY_IN(clause, expression)                                            \
+    __extension__({                                                           \
+        auto try_result = (expression);                                       \
         if (!try_result) return std::move(try_result).error().within(clause); \
-        std::move(try_result).value();                                     \
+        std::move(try_result).value();                                        \
     })

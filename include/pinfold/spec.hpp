@@ -132,7 +132,7 @@ struct Device {
 
 struct DeviceRule {
     bool allow = false;
-    char type = 'a';  // a, b or c
+    char type = 'a';               // a, b or c
     std::optional<int64_t> major;  // empty: any
     std::optional<int64_t> minor;
     std::string access;  // of r, w, m; empty means all three

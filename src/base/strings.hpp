@@ -14,8 +14,7 @@ namespace detail {
 inline void append_piece(std::string& out, std::string_view piece) { out += piece; }
 inline void append_piece(std::string& out, char piece) { out += piece; }
 template <std::integral Number>
-    requires(!std::same_as<Number, char> && !std::same_as<Number, bool>)
-void append_piece(std::string& out, Number piece) {
+requires(!std::same_as<Number, char> && !std::same_as<Number, bool>) void append_piece(std::string& out, Number piece) {
     out += std::to_string(piece);
 }
 }  // namespace detail

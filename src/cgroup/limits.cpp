@@ -34,8 +34,9 @@ Result<void> add_swap(const MemoryLimits& memory, WriteList& writes) {
     const int64_t swap = memory.swap.value_or(0);
     if (swap == 0) return {};
     if (swap > 0 && limit <= 0) {
-        return plain_error("linux.resources.memory.swap: counts memory and swap together, so it needs "
-                           "linux.resources.memory.limit as well");
+        return plain_error(
+            "linux.resources.memory.swap: counts memory and swap together, so it needs "
+            "linux.resources.memory.limit as well");
     }
     if (swap > 0 && swap < limit) {
         return plain_error(concat("linux.resources.memory.swap: ", swap, " is less than linux.resources.memory.limit ",

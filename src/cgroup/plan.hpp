@@ -16,8 +16,8 @@ enum class CgroupManager : uint8_t { cgroupfs, disabled };
 struct CgroupPlan {
     bool enabled = false;  // false: no group is made, the container stays in its caller's
     std::string mount;
-    std::string path;      // below the mount, "/pinfold/web"
-    bool hybrid = false;   // for the hint where a controller is missing
+    std::string path;                      // below the mount, "/pinfold/web"
+    bool hybrid = false;                   // for the hint where a controller is missing
     std::vector<std::string> controllers;  // to enable in every group above
     std::vector<CgroupWrite> writes;
     std::vector<DeviceRule> device_rules;  // oldest first, without the standard devices

@@ -25,7 +25,8 @@ Result<void> kill_init(const ContainerState& state, const std::string& root) {
     if (!pidfd) return errno_error(concat("open process ", state.pid));
     // The pidfd holds the process; only now is it certain that the pid was not reused before.
     if (TRY(load_state(root, state.record.id)).pid != state.pid) return {};
-    if (::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH) return errno_error("kill");
+    if (::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH)
+        return errno_error("kill");
     pollfd ended{pidfd.get(), POLLIN, 0};
     if (::poll(&ended, 1, kKillDeadline) == 1) return {};
     return plain_error(concat("process ", state.pid, " did not end within 10 s of SIGKILL"));
@@ -41,7 +42,8 @@ Result<int> verb_delete(const DeleteOptions& options, const CommandLine& line) {
     if (!state) return Error(state.error());
     if (state->status == Status::running) {
         if (!options.force) {
-            return plain_error(concat("container ", quoted(options.id), " is running")).with_hint("stop it first, or use --force");
+            return plain_error(concat("container ", quoted(options.id), " is running"))
+                .with_hint("stop it first, or use --force");
         }
         TRY(kill_init(*state, root));
     }

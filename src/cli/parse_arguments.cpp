@@ -25,10 +25,15 @@ void add_global_options(CLI::App& app, GlobalOptions& options) {
                                                                    {"disabled", CgroupManager::disabled}};
     static const std::map<std::string, bool> kFormats = {{"text", false}, {"json", true}};
     options.root = default_root();
-    app.add_option("--root", options.root, "directory of the containers' states")->type_name("DIR")->capture_default_str();
+    app.add_option("--root", options.root, "directory of the containers' states")
+        ->type_name("DIR")
+        ->capture_default_str();
     app.add_flag("--debug", options.log.debug, "show each step with its time");
-    app.add_option("--log", options.log.file, "write messages to this file, errors also to standard error")->type_name("FILE");
-    app.add_option("--log-format", options.log.json, "text or json")->transform(CLI::CheckedTransformer(kFormats))->type_name("FORMAT");
+    app.add_option("--log", options.log.file, "write messages to this file, errors also to standard error")
+        ->type_name("FILE");
+    app.add_option("--log-format", options.log.json, "text or json")
+        ->transform(CLI::CheckedTransformer(kFormats))
+        ->type_name("FORMAT");
     app.add_option("--cgroup-manager", options.cgroup_manager, "cgroupfs, or disabled to touch no cgroup")
         ->transform(CLI::CheckedTransformer(kManagers))
         ->type_name("MANAGER");
@@ -38,11 +43,17 @@ void add_run(CLI::App& app, CommandLine& line) {
     CLI::App* verb = app.add_subcommand("run", "create a container from a bundle, run it to its end, and clean up");
     auto options = std::make_shared<RunOptions>();
     verb->add_option("ID", options->id, "a name for the container")->required();
-    verb->add_option("-b,--bundle", options->bundle, "directory of the bundle")->type_name("DIR")->capture_default_str();
-    verb->add_option("-f,--config", options->config, "config file, if it is not config.json in the bundle")->type_name("FILE");
-    verb->add_option("--pid-file", options->pid_file, "write the pid of the container's first process here")->type_name("FILE");
-    verb->add_option("--console-socket", options->console_socket, "send the terminal to this unix socket")->type_name("SOCKET");
-    verb->add_option("--preserve-fds", options->preserve_fds, "pass this many descriptors after 0, 1, 2")->type_name("N");
+    verb->add_option("-b,--bundle", options->bundle, "directory of the bundle")
+        ->type_name("DIR")
+        ->capture_default_str();
+    verb->add_option("-f,--config", options->config, "config file, if it is not config.json in the bundle")
+        ->type_name("FILE");
+    verb->add_option("--pid-file", options->pid_file, "write the pid of the container's first process here")
+        ->type_name("FILE");
+    verb->add_option("--console-socket", options->console_socket, "send the terminal to this unix socket")
+        ->type_name("SOCKET");
+    verb->add_option("--preserve-fds", options->preserve_fds, "pass this many descriptors after 0, 1, 2")
+        ->type_name("N");
     verb->add_flag("--no-pivot", options->no_pivot, "use chroot instead of pivot_root");
     verb->add_flag("--no-new-keyring", options->no_new_keyring, "keep the caller's session keyring");
     verb->add_flag("-d,--detach", options->detach, "return as soon as the container runs");

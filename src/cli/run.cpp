@@ -59,7 +59,8 @@ Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
     if (!options.dry_run) TRY(protect_early(config, line.argv));
     const Spec spec = TRY(load_spec(bundle, config));
     TRY(check_terminal(*spec.process, options));
-    const Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global.cgroup_manager), gather_host_facts()));
+    const Plan plan =
+        TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global.cgroup_manager), gather_host_facts()));
     if (options.dry_run) return print_plan(plan);
     LaunchOptions launch;
     launch.state_root = line.global.root;

@@ -63,7 +63,8 @@ Result<void> raise_permitted_capabilities() {
 Result<void> apply_capabilities(const CapabilitySets& sets) {
     // Inheritable as asked, and nothing kept by accident (CVE-2022-29162): capset replaces all three.
     TRY(set_thread_capabilities(sets.effective, sets.permitted, sets.inheritable));
-    if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return errno_error("clear ambient capabilities");
+    if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0)
+        return errno_error("clear ambient capabilities");
     for (int capability = 0; capability < 64; ++capability) {
         if (!(sets.ambient & bit(capability))) continue;
         if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) != 0) {

@@ -20,7 +20,8 @@ Result<UniqueFd> open_directory(const RootFd& root, const MountRequest& request)
     if (found) return found;
     if (found.error().code == ENOENT) return root.make_directory(request.destination);
     if (found.error().code != ELOOP) return found;
-    return plain_error(concat(request.filesystem.type, " must be mounted on a plain directory, and this path leads through a symlink"))
+    return plain_error(concat(request.filesystem.type,
+                              " must be mounted on a plain directory, and this path leads through a symlink"))
         .with_hint("remove the symlink from the image");
 }
 
@@ -51,10 +52,12 @@ Result<void> copy_up(int destination, int mount_fd) {
 Error explain(Error error, const std::string& type) {
     if (error.code != EPERM) return error;
     if (type == "sysfs") {
-        return std::move(error).with_hint("sysfs needs a network namespace of the container's own; or bind /sys instead");
+        return std::move(error).with_hint(
+            "sysfs needs a network namespace of the container's own; or bind /sys instead");
     }
     if (type == "proc") {
-        return std::move(error).with_hint("proc needs a pid namespace of the container's own and a host /proc without masks");
+        return std::move(error).with_hint(
+            "proc needs a pid namespace of the container's own and a host /proc without masks");
     }
     if (type == "cgroup2") {
         return std::move(error).with_hint("in a user namespace it needs a cgroup namespace of the container's own");

@@ -14,12 +14,12 @@ namespace pinfold {
 struct MountRequest {
     enum class Kind : uint8_t { bind, filesystem, cgroup, remount };
 
-    std::string label;        // "mounts[3] /data", for messages
+    std::string label;  // "mounts[3] /data", for messages
     Kind kind = Kind::bind;
-    std::string destination;  // inside the container
+    std::string destination;       // inside the container
     FilesystemRequest filesystem;  // .source is the host path of a bind
-    bool recursive = false;   // rbind
-    MountChange change;       // for binds and remounts; new file systems carry theirs in .filesystem.attributes
+    bool recursive = false;        // rbind
+    MountChange change;            // for binds and remounts; new file systems carry theirs in .filesystem.attributes
     MountChange recursive_change;  // rro and friends, and recursive propagation
     bool copy_up = false;
     bool plain_destination = false;  // no symlink on the way: /proc and /sys decide on masks (CVE-2019-19921)

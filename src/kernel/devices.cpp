@@ -23,10 +23,11 @@ bool is_requested(const struct stat& found, const DeviceNode& node) {
 
 Result<void> check_existing(const RootFd::Place& place, const DeviceNode& node) {
     struct stat found {};
-    if (::fstatat(place.directory.get(), place.name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return errno_error("stat");
+    if (::fstatat(place.directory.get(), place.name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno_error("stat");
     if (is_requested(found, node)) return {};
-    return plain_error("the root file system has something else at this path").with_hint(
-        "remove it from the image, or mount a tmpfs over its directory");
+    return plain_error("the root file system has something else at this path")
+        .with_hint("remove it from the image, or mount a tmpfs over its directory");
 }
 
 Result<void> bind_node(const RootFd& root, const DeviceNode& node) {

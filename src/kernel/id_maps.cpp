@@ -20,7 +20,8 @@ namespace {
 Result<void> run_map_helper(const char* program, pid_t pid, const std::vector<IdRange>& ranges) {
     std::vector<std::string> words = {program, std::to_string(pid)};
     for (const IdRange& range : ranges) {
-        for (const uint32_t number : {range.inside, range.outside, range.count}) words.push_back(std::to_string(number));
+        for (const uint32_t number : {range.inside, range.outside, range.count})
+            words.push_back(std::to_string(number));
     }
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -35,14 +36,15 @@ Result<void> run_map_helper(const char* program, pid_t pid, const std::vector<Id
     while (::waitpid(helper, &status, 0) < 0 && errno == EINTR) {
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-    return plain_error(concat(program, " refused the id map")).with_hint(
-        "the ranges must be given to this user in /etc/subuid and /etc/subgid");
+    return plain_error(concat(program, " refused the id map"))
+        .with_hint("the ranges must be given to this user in /etc/subuid and /etc/subgid");
 }
 
 Result<void> write_map(int proc, const char* file, const std::vector<IdRange>& ranges) {
     Result<void> written = write_file_at(proc, file, id_map_lines(ranges));
     if (written || written.error().code != EPERM) return written;
-    return std::move(written).error().with_hint("only root, or newuidmap and newgidmap, can map ids other than one's own");
+    return std::move(written).error().with_hint(
+        "only root, or newuidmap and newgidmap, can map ids other than one's own");
 }
 
 }  // namespace

@@ -27,10 +27,11 @@ public:
     // and can be cloned for the others; kernels before 6.15 do not clone detached mounts.
     Result<UniqueFd> empty_directory() {
         if (empty_) return clone_tree(empty_.get(), "", false);
-        UniqueFd mount = TRY(make_filesystem({.type = "tmpfs",
-                                              .source = "tmpfs",
-                                              .options = {{"mode", "0555"}, {"nr_inodes", "1"}, {"ro", "", true}},
-                                              .attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC}));
+        UniqueFd mount = TRY(make_filesystem(
+            {.type = "tmpfs",
+             .source = "tmpfs",
+             .options = {{"mode", "0555"}, {"nr_inodes", "1"}, {"ro", "", true}},
+             .attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC}));
         empty_ = UniqueFd(::fcntl(mount.get(), F_DUPFD_CLOEXEC, 3));
         if (!empty_) return errno_error("duplicate the empty directory");
         return mount;

@@ -73,7 +73,8 @@ Result<void> classic_mount(const FilesystemRequest& request, int target_fd) {
     }
     // "." after fchdir is the opened target itself, not a path that could be swapped.
     if (::fchdir(target_fd) != 0) return errno_error("enter the mount's target");
-    if (::mount(request.source.c_str(), ".", request.type.c_str(), classic_flags(request.attributes), data.c_str()) != 0) {
+    if (::mount(request.source.c_str(), ".", request.type.c_str(), classic_flags(request.attributes), data.c_str()) !=
+        0) {
         return errno_error(concat("mount ", request.type, " with ", quoted(data)));
     }
     if (::chdir("/") != 0) return errno_error("leave the mount's target");

@@ -49,7 +49,8 @@ Result<void> join(const OpenedNamespace& wanted) {
 // A process must not join the user namespace that it is in already: the kernel answers EINVAL.
 bool is_own_user_namespace(const OpenedNamespace& wanted) {
     if (wanted.flag != CLONE_NEWUSER) return false;
-    struct stat own {}, other {};
+    struct stat own {
+    }, other{};
     return ::stat("/proc/self/ns/user", &own) == 0 && ::fstat(wanted.fd.get(), &other) == 0 &&
            own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }

@@ -28,8 +28,10 @@ Result<void> apply(const ResourceLimit& wanted) {
     if (errno != EPERM) return errno_error(wanted.name);
     rlimit current{};
     ::getrlimit(__rlimit_resource(wanted.resource), &current);
-    const rlimit possible{std::min(wanted.limit.rlim_cur, current.rlim_max), std::min(wanted.limit.rlim_max, current.rlim_max)};
-    if (::prlimit(0, __rlimit_resource(wanted.resource), &possible, nullptr) != 0 && errno != EPERM) return errno_error(wanted.name);
+    const rlimit possible{std::min(wanted.limit.rlim_cur, current.rlim_max),
+                          std::min(wanted.limit.rlim_max, current.rlim_max)};
+    if (::prlimit(0, __rlimit_resource(wanted.resource), &possible, nullptr) != 0 && errno != EPERM)
+        return errno_error(wanted.name);
     log_warning(concat(wanted.name, ": raising the hard limit from ", current.rlim_max, " to ", wanted.limit.rlim_max,
                        " needs CAP_SYS_RESOURCE on the host; it stays at ", current.rlim_max));
     return {};

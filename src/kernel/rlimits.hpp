@@ -21,7 +21,7 @@ struct ResourceLimit {
 
 std::optional<int> rlimit_number(std::string_view name);
 
-// Parent side: lifts the hard limits that the child, without its parent's rights, could not lift itself.
+// Parent side: lifts the hard limits that a child in a user namespace could not lift itself.
 void raise_hard_limits(pid_t pid, std::span<const ResourceLimit> limits);
 
 // Child side, late: a low RLIMIT_NOFILE must not break the set-up itself. A hard limit that cannot be raised is

@@ -19,7 +19,8 @@ Result<void> set_propagation(const char* path, uint64_t propagation, bool recurs
     mount_attr attributes{};
     attributes.propagation = propagation;
     const unsigned flags = recursive ? AT_RECURSIVE : 0;
-    if (::mount_setattr(AT_FDCWD, path, flags, &attributes, sizeof attributes) != 0) return errno_error("set the propagation of mounts");
+    if (::mount_setattr(AT_FDCWD, path, flags, &attributes, sizeof attributes) != 0)
+        return errno_error("set the propagation of mounts");
     return {};
 }
 

@@ -10,11 +10,11 @@
 namespace pinfold {
 
 struct RootRequest {
-    std::string path;          // absolute, on the host
+    std::string path;  // absolute, on the host
     bool readonly = false;
     uint64_t propagation = 0;  // MS_SHARED, MS_SLAVE, MS_PRIVATE, MS_UNBINDABLE; 0: not configured
     bool recursive_propagation = false;
-    bool pivot = true;         // false: chroot, for roots that cannot be pivoted (an initramfs)
+    bool pivot = true;  // false: chroot, for roots that cannot be pivoted (an initramfs)
 };
 
 // In the new mount namespace: from here on no mount event reaches the host.

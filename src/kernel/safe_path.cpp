@@ -27,7 +27,8 @@ Result<UniqueFd> open_resolved(int dir, const std::string& path, int flags, uint
         if (errno != EAGAIN && errno != EINTR) break;
     }
     if (errno == ENOSYS) {
-        return errno_error("openat2").with_hint("pinfold needs Linux 5.12 or newer, and no seccomp filter around it that hides openat2");
+        return errno_error("openat2").with_hint(
+            "pinfold needs Linux 5.12 or newer, and no seccomp filter around it that hides openat2");
     }
     return errno_error(concat("open ", path, " in the root file system"));
 }
@@ -70,7 +71,8 @@ Result<UniqueFd> RootFd::open(std::string_view path, int flags) const {
 }
 
 Result<UniqueFd> RootFd::open_without_symlinks(std::string_view path, int flags) const {
-    return open_resolved(fd_.get(), relative(path), flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS);
+    return open_resolved(fd_.get(), relative(path), flags,
+                         RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS);
 }
 
 Result<UniqueFd> RootFd::make_directory(std::string_view path) const { return make(path, true); }

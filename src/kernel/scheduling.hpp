@@ -28,7 +28,7 @@ struct IoPriorityRequest {
 Result<void> apply_io_priority(const IoPriorityRequest& request);
 
 struct MemoryPolicyRequest {
-    int mode = 0;  // MPOL_* with MPOL_F_* flags
+    int mode = 0;                      // MPOL_* with MPOL_F_* flags
     std::vector<unsigned long> nodes;  // bit mask
 };
 Result<void> apply_memory_policy(const MemoryPolicyRequest& request);

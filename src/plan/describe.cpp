@@ -32,9 +32,14 @@ std::string attribute_words(uint64_t attributes) {
     static constexpr struct {
         uint64_t bit;
         const char* word;
-    } kWords[] = {{MOUNT_ATTR_RDONLY, "ro"},           {MOUNT_ATTR_NOSUID, "nosuid"},     {MOUNT_ATTR_NODEV, "nodev"},
-                  {MOUNT_ATTR_NOEXEC, "noexec"},       {MOUNT_ATTR_NOATIME, "noatime"},   {MOUNT_ATTR_STRICTATIME, "strictatime"},
-                  {MOUNT_ATTR_NODIRATIME, "nodiratime"}, {MOUNT_ATTR_NOSYMFOLLOW, "nosymfollow"}};
+    } kWords[] = {{MOUNT_ATTR_RDONLY, "ro"},
+                  {MOUNT_ATTR_NOSUID, "nosuid"},
+                  {MOUNT_ATTR_NODEV, "nodev"},
+                  {MOUNT_ATTR_NOEXEC, "noexec"},
+                  {MOUNT_ATTR_NOATIME, "noatime"},
+                  {MOUNT_ATTR_STRICTATIME, "strictatime"},
+                  {MOUNT_ATTR_NODIRATIME, "nodiratime"},
+                  {MOUNT_ATTR_NOSYMFOLLOW, "nosymfollow"}};
     std::string words;
     for (const auto& entry : kWords) {
         if (attributes & entry.bit) words += concat(words.empty() ? "" : ",", entry.word);
@@ -49,10 +54,12 @@ std::string mount_words(const MountRequest& mount) {
         options += concat(options.empty() ? "" : ",", option.key, option.is_flag ? "" : "=", option.value);
     }
     const std::string recursive = attribute_words(mount.recursive_change.set);
-    const std::string tail = concat(options.empty() ? "" : " with ", options, recursive.empty() ? "" : ", the whole tree ", recursive,
-                                    mount.copy_up ? ", starting with the image's files" : "", mount.id_maps ? ", ids mapped" : "");
+    const std::string tail =
+        concat(options.empty() ? "" : " with ", options, recursive.empty() ? "" : ", the whole tree ", recursive,
+               mount.copy_up ? ", starting with the image's files" : "", mount.id_maps ? ", ids mapped" : "");
     switch (mount.kind) {
-        case MountRequest::Kind::bind: return concat(mount.label, ": ", mount.recursive ? "rbind " : "bind ", mount.filesystem.source, tail);
+        case MountRequest::Kind::bind:
+            return concat(mount.label, ": ", mount.recursive ? "rbind " : "bind ", mount.filesystem.source, tail);
         case MountRequest::Kind::remount: return concat(mount.label, ": change", tail);
         default: return concat(mount.label, ": mount ", mount.filesystem.type, tail);
     }
@@ -61,15 +68,19 @@ std::string mount_words(const MountRequest& mount) {
 Actions describe_cgroup(const CgroupPlan& cgroup) {
     if (!cgroup.enabled) return {};
     Actions actions = {concat("make the group ", cgroup.mount, cgroup.path)};
-    for (const std::string& controller : cgroup.controllers) actions.push_back(concat("enable the controller ", controller));
-    for (const CgroupWrite& write : cgroup.writes) actions.push_back(concat(write.property, ": write ", quoted(write.value), " to ", write.file));
-    if (cgroup.filter_devices) actions.push_back(concat("attach a device program of ", cgroup.device_rules.size(), " rules"));
+    for (const std::string& controller : cgroup.controllers)
+        actions.push_back(concat("enable the controller ", controller));
+    for (const CgroupWrite& write : cgroup.writes)
+        actions.push_back(concat(write.property, ": write ", quoted(write.value), " to ", write.file));
+    if (cgroup.filter_devices)
+        actions.push_back(concat("attach a device program of ", cgroup.device_rules.size(), " rules"));
     return actions;
 }
 
 Actions new_namespaces(uint64_t flags) {
     Actions actions;
-    for (const uint64_t flag : {CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWNS, CLONE_NEWCGROUP}) {
+    for (const uint64_t flag :
+         {CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWNS, CLONE_NEWCGROUP}) {
         if (flags & flag) actions.push_back(concat("new ", namespace_name(flag), " namespace"));
     }
     return actions;
@@ -77,7 +88,8 @@ Actions new_namespaces(uint64_t flags) {
 
 Actions describe_clone(const NamespacePlan& namespaces) {
     Actions actions;
-    for (const NamespaceToJoin& one : namespaces.join) actions.push_back(concat("join the ", namespace_name(one.flag), " namespace ", one.path));
+    for (const NamespaceToJoin& one : namespaces.join)
+        actions.push_back(concat("join the ", namespace_name(one.flag), " namespace ", one.path));
     if (namespaces.create_time) actions.push_back("new time namespace");
     for (const auto& [clock, offset] : namespaces.clock_offsets) {
         actions.push_back(concat("shift ", clock, " by ", offset.seconds, " s ", offset.nanoseconds, " ns"));
@@ -92,7 +104,8 @@ Actions describe_id_maps(const std::optional<IdMaps>& maps) {
     Actions actions;
     const auto add = [&](const char* what, const std::vector<IdRange>& ranges) {
         for (const IdRange& range : ranges) {
-            actions.push_back(concat(what, " ", range.inside, " in the container is ", range.outside, " outside, for ", range.count));
+            actions.push_back(
+                concat(what, " ", range.inside, " in the container is ", range.outside, " outside, for ", range.count));
         }
     };
     add("uid", maps->uids);
@@ -105,8 +118,9 @@ Actions describe_devices(const Plan& plan) {
     Actions actions;
     for (const DeviceNode& node : plan.devices) {
         const char* kind = S_ISBLK(node.mode) ? "b" : S_ISFIFO(node.mode) ? "p" : "c";
-        actions.push_back(concat(node.path, ": ", plan.bind_devices ? "bind " : "make ", kind, " ", major(node.device), ":", minor(node.device),
-                                 " mode ", octal(node.mode & 07777), " owner ", node.uid, ":", node.gid));
+        actions.push_back(concat(node.path, ": ", plan.bind_devices ? "bind " : "make ", kind, " ", major(node.device),
+                                 ":", minor(node.device), " mode ", octal(node.mode & 07777), " owner ", node.uid, ":",
+                                 node.gid));
     }
     return actions;
 }
@@ -115,7 +129,8 @@ Actions describe_sources(const Plan& plan) {
     if (!plan.parent_opens_sources) return {};
     Actions actions = {concat("open ", plan.root.path)};
     for (const MountRequest& mount : plan.mounts) {
-        if (mount.kind == MountRequest::Kind::bind) actions.push_back(concat(mount.label, ": open ", mount.filesystem.source));
+        if (mount.kind == MountRequest::Kind::bind)
+            actions.push_back(concat(mount.label, ": open ", mount.filesystem.source));
     }
     return actions;
 }
@@ -135,7 +150,8 @@ Actions describe_user(const ProcessPlan& process) {
     std::string groups;
     for (const gid_t group : process.identity.groups) groups += concat(groups.empty() ? "" : ",", group);
     Actions actions = {concat("uid ", process.identity.uid, ", gid ", process.identity.gid)};
-    if (!process.identity.set_groups) actions.push_back("the caller's additional groups stay: setgroups is denied in this user namespace");
+    if (!process.identity.set_groups)
+        actions.push_back("the caller's additional groups stay: setgroups is denied in this user namespace");
     else actions.push_back(groups.empty() ? "no additional groups" : concat("additional groups ", groups));
     if (process.umask) actions.push_back(concat("umask ", octal(*process.umask)));
     return actions;
@@ -156,7 +172,8 @@ Actions describe_seccomp(const std::optional<Seccomp>& seccomp) {
     if (!seccomp) return {};
     size_t names = 0;
     for (const SyscallRule& rule : seccomp->syscalls) names += rule.names.size();
-    return {concat("filter: default ", seccomp->default_action, ", ", seccomp->syscalls.size(), " rules for ", names, " system calls")};
+    return {concat("filter: default ", seccomp->default_action, ", ", seccomp->syscalls.size(), " rules for ", names,
+                   " system calls")};
 }
 
 Actions when(bool condition, std::string action) { return condition ? Actions{std::move(action)} : Actions{}; }
@@ -171,14 +188,17 @@ Actions describe_parent_step(Step step, const Plan& plan) {
         case Step::id_maps: return describe_id_maps(plan.id_maps);
         case Step::oom_score_adj:
             return plan.process.oom_score_adj ? Actions{concat("write ", *plan.process.oom_score_adj)} : Actions{};
-        case Step::streams: return when(plan.stream_owner.has_value(), concat("pipes become those of uid ", plan.stream_owner.value_or(0)));
+        case Step::streams:
+            return when(plan.stream_owner.has_value(),
+                        concat("pipes become those of uid ", plan.stream_owner.value_or(0)));
         default: return {};
     }
 }
 
 Actions describe_process_step(Step step, const ProcessPlan& process) {
     switch (step) {
-        case Step::personality: return process.personality ? Actions{concat("execution domain ", *process.personality)} : Actions{};
+        case Step::personality:
+            return process.personality ? Actions{concat("execution domain ", *process.personality)} : Actions{};
         case Step::scheduler: return when(process.scheduler.has_value(), "set the scheduling policy");
         case Step::io_priority: return when(process.io_priority.has_value(), "set the I/O priority");
         case Step::memory_policy: return when(process.memory_policy.has_value(), "set the memory policy");
@@ -189,7 +209,8 @@ Actions describe_process_step(Step step, const ProcessPlan& process) {
         case Step::capabilities: return describe_capabilities(process.capabilities);
         case Step::no_new_privileges: return when(process.no_new_privileges, "forbid new privileges");
         case Step::cwd: return {process.cwd};
-        case Step::terminal: return when(process.terminal, "open a terminal in the container's devpts, bind it to /dev/console");
+        case Step::terminal:
+            return when(process.terminal, "open a terminal in the container's devpts, bind it to /dev/console");
         case Step::exec: return {join(process.args, " ")};
         default: return {};
     }
@@ -202,7 +223,8 @@ Actions describe_mount_step(Step step, const Plan& plan) {
         case Step::root: return describe_root(plan.root);
         case Step::mounts: return each(plan.mounts, mount_words);
         case Step::devices: return describe_devices(plan);
-        case Step::links: return each(plan.links, [](const Link& link) { return concat(link.path, " -> ", link.target); });
+        case Step::links:
+            return each(plan.links, [](const Link& link) { return concat(link.path, " -> ", link.target); });
         case Step::masked_paths: return plan.masked_paths;
         case Step::readonly_paths: return plan.readonly_paths;
         case Step::pivot_root: return {plan.root.pivot ? "pivot_root, and unmount the host's tree" : "chroot"};
@@ -222,7 +244,8 @@ std::vector<std::string> describe_step(Step step, const Plan& plan) {
         case Step::hostname: return when(!plan.hostname.empty(), plan.hostname);
         case Step::domainname: return when(!plan.domainname.empty(), plan.domainname);
         case Step::sysctl:
-            return each(plan.sysctls, [](const SysctlSetting& setting) { return concat(setting.key, " = ", setting.value); });
+            return each(plan.sysctls,
+                        [](const SysctlSetting& setting) { return concat(setting.key, " = ", setting.value); });
         case Step::seccomp: return describe_seccomp(plan.seccomp);
         default: break;
     }

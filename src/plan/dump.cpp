@@ -33,8 +33,8 @@ std::string dump_plan(const Plan& plan) {
         if (actions.empty()) continue;
         steps += concat(steps.empty() ? "" : ",\n", step_object(step, actions));
     }
-    return concat("{\n  \"id\": ", json_quoted(plan.id), ",\n  \"bundle\": ", json_quoted(plan.bundle), ",\n  \"steps\": [\n", steps,
-                  "\n  ]\n}\n");
+    return concat("{\n  \"id\": ", json_quoted(plan.id), ",\n  \"bundle\": ", json_quoted(plan.bundle),
+                  ",\n  \"steps\": [\n", steps, "\n  ]\n}\n");
 }
 
 }  // namespace pinfold

@@ -21,7 +21,8 @@ RootRequest plan_root(const Spec& spec, const PlanOptions& options) {
     std::string propagation = spec.linux_.rootfs_propagation;
     root.recursive_propagation = propagation.starts_with('r');
     if (root.recursive_propagation) propagation.erase(0, 1);
-    if (const auto found = kPropagation.find(propagation); found != kPropagation.end()) root.propagation = found->second;
+    if (const auto found = kPropagation.find(propagation); found != kPropagation.end())
+        root.propagation = found->second;
     return root;
 }
 
@@ -50,11 +51,16 @@ bool binary_is_reachable(const std::optional<IdMaps>& maps, const HostFacts& hos
 // Root and mounts belong to a mount namespace of the container's own: elsewhere they would change what others see.
 Result<void> check_mount_namespace(const Spec& spec) {
     const auto& namespaces = spec.linux_.namespaces;
-    const auto mount = std::find_if(namespaces.begin(), namespaces.end(), [](const Namespace& one) { return one.type == NamespaceType::mount; });
-    if (mount == namespaces.end()) return plain_error("linux.namespaces: a mount namespace is missing, and root and mounts need one");
-    const bool has_own = !spec.mounts.empty() || !spec.linux_.masked_paths.empty() || !spec.linux_.readonly_paths.empty() || spec.root.readonly;
+    const auto mount = std::find_if(namespaces.begin(), namespaces.end(),
+                                    [](const Namespace& one) { return one.type == NamespaceType::mount; });
+    if (mount == namespaces.end())
+        return plain_error("linux.namespaces: a mount namespace is missing, and root and mounts need one");
+    const bool has_own = !spec.mounts.empty() || !spec.linux_.masked_paths.empty() ||
+                         !spec.linux_.readonly_paths.empty() || spec.root.readonly;
     if (mount->path.empty() || !has_own) return {};
-    return plain_error("linux.namespaces: a joined mount namespace is used as it is, so mounts, maskedPaths, readonlyPaths and root.readonly must not be set");
+    return plain_error(
+        "linux.namespaces: a joined mount namespace is used as it is, so mounts, maskedPaths, readonlyPaths and "
+        "root.readonly must not be set");
 }
 
 // The payload's uid as the host sees it; nothing where the container's ids are not ours to know.
@@ -92,7 +98,8 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.domainname = spec.domainname;
     plan.sysctls = plan_sysctls(config.sysctl);
     plan.root = plan_root(spec, options);
-    plan.cgroup = TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || !host.is_root()));
+    plan.cgroup =
+        TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || !host.is_root()));
     plan.mounts = TRY(plan_mounts(spec, options, plan.cgroup));
     plan.bind_devices = new_user;
     plan_devices(spec, plan);

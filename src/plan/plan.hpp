@@ -41,7 +41,7 @@ struct NamespacePlan {
     // By the child: only after the clone is it in its cgroup, and only as the user namespace's root does it own
     // the message queues of an ipc namespace.
     uint64_t create_in_child = 0;
-    bool create_time = false;    // before the clone: offsets cannot be set afterwards
+    bool create_time = false;  // before the clone: offsets cannot be set afterwards
     std::map<std::string, ClockOffset> clock_offsets;
     std::vector<NamespaceToJoin> join;
     // A time namespace for an unprivileged caller takes the rights of the user namespace, so that comes first.
@@ -93,7 +93,8 @@ struct Plan {
     std::vector<std::string> masked_paths;
     std::vector<std::string> readonly_paths;
     ProcessPlan process;
-    std::optional<uid_t> stream_owner;  // on the host: whom pipes on 0, 1, 2 are given to, so that /dev/stdout can be opened
+    std::optional<uid_t>
+        stream_owner;  // on the host: whom pipes on 0, 1, 2 are given to, so that /dev/stdout can be opened
     std::optional<Seccomp> seccomp;  // compiled by the launcher: a dry run does not need it
 
     bool new_mount_namespace() const;

@@ -18,7 +18,8 @@ constexpr struct {
     unsigned major;
     unsigned minor;
 } kDefaultDevices[] = {
-    {"/dev/null", 1, 3}, {"/dev/zero", 1, 5}, {"/dev/full", 1, 7}, {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
+    {"/dev/null", 1, 3},   {"/dev/zero", 1, 5},    {"/dev/full", 1, 7},
+    {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
 constexpr struct {
@@ -56,7 +57,9 @@ void plan_devices(const Spec& spec, Plan& plan) {
     for (const auto& standard : kDefaultDevices) {
         const bool configured = std::any_of(plan.devices.begin(), plan.devices.end(),
                                             [&](const DeviceNode& node) { return node.path == standard.path; });
-        if (!configured) plan.devices.push_back({standard.path, S_IFCHR | kDefaultMode, makedev(standard.major, standard.minor), 0, 0});
+        if (!configured)
+            plan.devices.push_back(
+                {standard.path, S_IFCHR | kDefaultMode, makedev(standard.major, standard.minor), 0, 0});
     }
     for (const auto& link : kLinks) plan.links.push_back({link.path, link.target});
 }

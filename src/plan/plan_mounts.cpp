@@ -12,9 +12,9 @@ namespace pinfold {
 namespace {
 
 enum class Effect : uint8_t {
-    set,              // attribute on
-    clear,            // attribute off
-    recursive_set,    // on the whole tree
+    set,            // attribute on
+    clear,          // attribute off
+    recursive_set,  // on the whole tree
     recursive_clear,
     propagation,
     recursive_propagation,
@@ -24,7 +24,7 @@ enum class Effect : uint8_t {
     copy_up,
     id_map,
     recursive_id_map,
-    ignore,           // no meaning for the mount API
+    ignore,  // no meaning for the mount API
 };
 
 struct Option {
@@ -131,7 +131,8 @@ void apply_effect(MountRequest& request, const Option& option) {
 }
 
 void read_option(MountRequest& request, const std::string& text) {
-    const auto known = std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option& option) { return option.name == text; });
+    const auto known = std::find_if(std::begin(kOptions), std::end(kOptions),
+                                    [&](const Option& option) { return option.name == text; });
     if (known != std::end(kOptions)) {
         apply_effect(request, *known);
         return;
@@ -142,7 +143,8 @@ void read_option(MountRequest& request, const std::string& text) {
 }
 
 Result<void> finish_bind(MountRequest& request, const Mount& mount, const Spec& spec, const PlanOptions& options) {
-    request.filesystem.source = mount.source.starts_with('/') ? mount.source : concat(options.bundle, "/", mount.source);
+    request.filesystem.source =
+        mount.source.starts_with('/') ? mount.source : concat(options.bundle, "/", mount.source);
     request.filesystem.options.clear();  // a bind has no file system of its own to take them
     if (!mount.uid_mappings.empty() || !mount.gid_mappings.empty()) {
         if (!request.id_maps) request.recursive_id_maps = request.recursive;
@@ -154,7 +156,8 @@ Result<void> finish_bind(MountRequest& request, const Mount& mount, const Spec& 
     *request.id_maps = plan_id_maps(own ? mount.uid_mappings : spec.linux_.uid_mappings,
                                     own ? mount.gid_mappings : spec.linux_.gid_mappings, as_root);
     if (!request.id_maps->uids.empty()) return {};
-    return plain_error(concat(request.label, ": idmap needs uidMappings and gidMappings of the mount or of the container"));
+    return plain_error(
+        concat(request.label, ": idmap needs uidMappings and gidMappings of the mount or of the container"));
 }
 
 void finish_filesystem(MountRequest& request, const Mount& mount) {
@@ -187,7 +190,8 @@ Result<std::vector<MountRequest>> plan_mounts(const Spec& spec, const PlanOption
         request.kind = mount.type == "bind" ? MountRequest::Kind::bind : MountRequest::Kind::filesystem;
         for (const std::string& option : mount.options) read_option(request, option);
         if (request.kind == MountRequest::Kind::bind) TRY(finish_bind(request, mount, spec, options));
-        else if (request.kind == MountRequest::Kind::filesystem && mount.type == "cgroup") finish_cgroup(request, cgroup);
+        else if (request.kind == MountRequest::Kind::filesystem && mount.type == "cgroup")
+            finish_cgroup(request, cgroup);
         else if (request.kind == MountRequest::Kind::filesystem) finish_filesystem(request, mount);
         requests.push_back(std::move(request));
     }

@@ -35,7 +35,8 @@ uint64_t capability_mask(const std::vector<std::string>& names, uint64_t availab
     for (const std::string& name : names) {
         const std::optional<uint64_t> bit = capability_bit(name);
         if (!bit) log_warning(concat("capability ", name, " is not known to this kernel and is left out"));
-        else if (!(available & *bit)) log_warning(concat("capability ", name, " cannot be granted: pinfold does not have it itself"));
+        else if (!(available & *bit))
+            log_warning(concat("capability ", name, " cannot be granted: pinfold does not have it itself"));
         else mask |= *bit;
     }
     return mask;
@@ -61,24 +62,33 @@ std::vector<ResourceLimit> plan_rlimits(const std::vector<Rlimit>& rlimits) {
     return limits;
 }
 
-unsigned long plan_personality(const Personality& config) { return config.domain == "LINUX32" ? PER_LINUX32 : PER_LINUX; }
+unsigned long plan_personality(const Personality& config) {
+    return config.domain == "LINUX32" ? PER_LINUX32 : PER_LINUX;
+}
 
 SchedulerRequest plan_scheduler(const Scheduler& config) {
-    static constexpr Named<uint32_t> kPolicies[] = {{"SCHED_OTHER", 0}, {"SCHED_FIFO", 1}, {"SCHED_RR", 2},      {"SCHED_BATCH", 3},
-                                                    {"SCHED_ISO", 4},   {"SCHED_IDLE", 5}, {"SCHED_DEADLINE", 6}};
+    static constexpr Named<uint32_t> kPolicies[] = {{"SCHED_OTHER", 0},   {"SCHED_FIFO", 1}, {"SCHED_RR", 2},
+                                                    {"SCHED_BATCH", 3},   {"SCHED_ISO", 4},  {"SCHED_IDLE", 5},
+                                                    {"SCHED_DEADLINE", 6}};
     static constexpr Named<uint64_t> kFlags[] = {
-        {"SCHED_FLAG_RESET_ON_FORK", 0x01}, {"SCHED_FLAG_RECLAIM", 0x02},        {"SCHED_FLAG_DL_OVERRUN", 0x04},
-        {"SCHED_FLAG_KEEP_POLICY", 0x08},   {"SCHED_FLAG_KEEP_PARAMS", 0x10},    {"SCHED_FLAG_UTIL_CLAMP_MIN", 0x20},
+        {"SCHED_FLAG_RESET_ON_FORK", 0x01}, {"SCHED_FLAG_RECLAIM", 0x02},     {"SCHED_FLAG_DL_OVERRUN", 0x04},
+        {"SCHED_FLAG_KEEP_POLICY", 0x08},   {"SCHED_FLAG_KEEP_PARAMS", 0x10}, {"SCHED_FLAG_UTIL_CLAMP_MIN", 0x20},
         {"SCHED_FLAG_UTIL_CLAMP_MAX", 0x40}};
-    SchedulerRequest request{look_up(kPolicies, config.policy), 0,           config.nice, static_cast<uint32_t>(config.priority),
-                             config.runtime,                    config.deadline, config.period};
+    SchedulerRequest request{look_up(kPolicies, config.policy),
+                             0,
+                             config.nice,
+                             static_cast<uint32_t>(config.priority),
+                             config.runtime,
+                             config.deadline,
+                             config.period};
     for (const std::string& flag : config.flags) request.flags |= look_up(kFlags, flag);
     return request;
 }
 
 IoPriorityRequest plan_io_priority(const IoPriority& config) {
-    static constexpr Named<int> kClasses[] = {
-        {"IOPRIO_CLASS_RT", IOPRIO_CLASS_RT}, {"IOPRIO_CLASS_BE", IOPRIO_CLASS_BE}, {"IOPRIO_CLASS_IDLE", IOPRIO_CLASS_IDLE}};
+    static constexpr Named<int> kClasses[] = {{"IOPRIO_CLASS_RT", IOPRIO_CLASS_RT},
+                                              {"IOPRIO_CLASS_BE", IOPRIO_CLASS_BE},
+                                              {"IOPRIO_CLASS_IDLE", IOPRIO_CLASS_IDLE}};
     return {look_up(kClasses, config.io_class), config.priority};
 }
 
@@ -90,7 +100,8 @@ std::vector<unsigned long> node_mask(std::string_view nodes) {
     for (const std::string_view range : split(nodes, ',')) {
         const size_t dash = range.find('-');
         const unsigned first = parse_number<unsigned>(range.substr(0, dash)).value_or(0);
-        const unsigned last = dash == std::string_view::npos ? first : parse_number<unsigned>(range.substr(dash + 1)).value_or(first);
+        const unsigned last =
+            dash == std::string_view::npos ? first : parse_number<unsigned>(range.substr(dash + 1)).value_or(first);
         for (unsigned node = first; node <= last; ++node) {
             if (mask.size() <= node / kBits) mask.resize(node / kBits + 1);
             mask[node / kBits] |= 1UL << (node % kBits);
@@ -100,8 +111,12 @@ std::vector<unsigned long> node_mask(std::string_view nodes) {
 }
 
 MemoryPolicyRequest plan_memory_policy(const MemoryPolicy& config) {
-    static constexpr Named<int> kModes[] = {{"MPOL_DEFAULT", 0}, {"MPOL_PREFERRED", 1},      {"MPOL_BIND", 2},
-                                            {"MPOL_INTERLEAVE", 3}, {"MPOL_LOCAL", 4}, {"MPOL_PREFERRED_MANY", 5},
+    static constexpr Named<int> kModes[] = {{"MPOL_DEFAULT", 0},
+                                            {"MPOL_PREFERRED", 1},
+                                            {"MPOL_BIND", 2},
+                                            {"MPOL_INTERLEAVE", 3},
+                                            {"MPOL_LOCAL", 4},
+                                            {"MPOL_PREFERRED_MANY", 5},
                                             {"MPOL_WEIGHTED_INTERLEAVE", 6}};
     static constexpr Named<int> kFlags[] = {
         {"MPOL_F_STATIC_NODES", 1 << 15}, {"MPOL_F_RELATIVE_NODES", 1 << 14}, {"MPOL_F_NUMA_BALANCING", 1 << 13}};
@@ -125,7 +140,10 @@ ProcessPlan plan_process(const Spec& spec, const PlanOptions& options, const Hos
     plan.env = process.env;
     plan.add_home = !has_home(process.env);
     plan.cwd = process.cwd;
-    plan.identity = {process.user.uid, process.user.gid, {process.user.additional_gids.begin(), process.user.additional_gids.end()}, true};
+    plan.identity = {process.user.uid,
+                     process.user.gid,
+                     {process.user.additional_gids.begin(), process.user.additional_gids.end()},
+                     true};
     if (process.user.umask) plan.umask = *process.user.umask;
     // A user namespace gives its first process every capability over what it owns.
     plan.capabilities = plan_capabilities(process.capabilities, in_user_namespace ? ~uint64_t{0} : host.capabilities);

@@ -70,7 +70,8 @@ Error execute(const std::string& path, const std::vector<std::string>& args, con
     ::execve(path.c_str(), argv.data(), envp.data());
     const int code = errno;
     Error error = exec_error(code, path);
-    if (code == ENOENT) error.hint = "the file is there, so its interpreter or dynamic loader is missing from the root file system";
+    if (code == ENOENT)
+        error.hint = "the file is there, so its interpreter or dynamic loader is missing from the root file system";
     if (code == ENOEXEC) error.hint = "the file is not a program for this machine, and has no #! line";
     return error;
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 
@@ -36,12 +37,18 @@ Result<void> start_session(const Channel& channel) {
     return {};
 }
 
+// 0, or some other id where the container has no root.
+uint32_t id_for_set_up(const std::vector<IdRange>& ranges) {
+    const bool has_root = std::any_of(ranges.begin(), ranges.end(), [](const IdRange& range) { return range.inside == 0; });
+    return has_root ? 0 : ranges.front().inside;
+}
+
 // Who we are: the caller's uid, unknown in the new namespace, with all capabilities in it. Files that we make
 // need an owner that the namespace can name.
 Result<void> become_namespace_root(const IdMaps& maps) {
     if (!maps.deny_setgroups && ::setgroups(0, nullptr) != 0) return errno_error("drop the caller's groups");
-    const gid_t gid = maps.gids.front().inside;
-    const uid_t uid = maps.uids.front().inside;
+    const gid_t gid = id_for_set_up(maps.gids);
+    const uid_t uid = id_for_set_up(maps.uids);
     if (::setresgid(gid, gid, gid) != 0) return errno_error(concat("change to group ", gid));
     if (::setresuid(uid, uid, uid) != 0) return errno_error(concat("change to user ", uid));
     // The change of ids has cleared it.
@@ -71,7 +78,8 @@ Result<RootFd> open_root(const RootRequest& request, UniqueFd tree) {
 
 Result<void> make_mounts(const RootFd& root, const std::vector<MountRequest>& requests, std::vector<UniqueFd> trees) {
     trees.resize(requests.size());
-    for (size_t i = 0; i < requests.size(); ++i) TRY_IN(requests[i].label, apply_mount(root, requests[i], std::move(trees[i])));
+    for (size_t i = 0; i < requests.size(); ++i)
+        TRY_IN(requests[i].label, apply_mount(root, requests[i], std::move(trees[i])));
     return {};
 }
 
@@ -172,7 +180,8 @@ Result<void> enter_file_system(const Plan& plan, InitContext& context) {
     TRY(take_step(Step::mounts, [&] { return make_mounts(root, plan.mounts, std::move(context.trees.mounts)); }));
     TRY(take_step(Step::devices, [&] { return make_devices(root, plan.devices, plan.bind_devices); }));
     TRY(take_step(Step::links, [&] { return make_links(root, plan.links); }));
-    if (plan.process.terminal) TRY(take_step(Step::terminal, [&] { return set_up_terminal(root, plan.process, context); }));
+    if (plan.process.terminal)
+        TRY(take_step(Step::terminal, [&] { return set_up_terminal(root, plan.process, context); }));
     TRY(take_step(Step::masked_paths, [&] { return mask_paths(root, plan.masked_paths); }));
     TRY(take_step(Step::readonly_paths, [&] { return make_paths_readonly(root, plan.readonly_paths); }));
     return take_step(Step::pivot_root, [&] { return enter_root(root, plan.root); });
@@ -184,7 +193,8 @@ Result<std::string> become_user(const ProcessPlan& process) {
     if (process.personality) TRY(take_step(Step::personality, [&] { return apply_personality(*process.personality); }));
     if (process.scheduler) TRY(take_step(Step::scheduler, [&] { return apply_scheduler(*process.scheduler); }));
     if (process.io_priority) TRY(take_step(Step::io_priority, [&] { return apply_io_priority(*process.io_priority); }));
-    if (process.memory_policy) TRY(take_step(Step::memory_policy, [&] { return apply_memory_policy(*process.memory_policy); }));
+    if (process.memory_policy)
+        TRY(take_step(Step::memory_policy, [&] { return apply_memory_policy(*process.memory_policy); }));
     TRY(take_step(Step::rlimits, [&] { return apply_rlimits(process.rlimits); }));
     TRY(take_step(Step::bounding_set, [&] { return drop_bounding_set(process.capabilities.bounding); }));
     TRY(take_step(Step::user, [&] { return change_user(process, in_cwd); }));

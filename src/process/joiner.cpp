@@ -29,7 +29,8 @@ Result<void> enter(const Plan& plan, std::vector<OpenedNamespace> namespaces, co
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
     const bool joins_user = plan.namespaces.joins(CLONE_NEWUSER);
-    // The caller's groups would stay with the payload if the namespace denies setgroups. A normal user cannot drop them.
+    // The caller's groups would stay with the payload if the namespace denies setgroups. A normal user cannot drop
+    // them.
     if (joins_user && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the caller's groups");
     TRY(join_namespaces(std::move(namespaces)));
     if (joins_user) TRY(become_root());

@@ -59,7 +59,8 @@ Result<OpenedTrees> open_trees(const Plan& plan) {
     for (size_t i = 0; i < plan.mounts.size(); ++i) {
         const MountRequest& mount = plan.mounts[i];
         const bool opened_here = plan.parent_opens_sources || mount.id_maps;
-        if (mount.kind == MountRequest::Kind::bind && opened_here) trees.mounts[i] = TRY_IN(mount.label, open_bind_source(mount));
+        if (mount.kind == MountRequest::Kind::bind && opened_here)
+            trees.mounts[i] = TRY_IN(mount.label, open_bind_source(mount));
     }
     return trees;
 }
@@ -71,7 +72,9 @@ std::optional<winsize> own_window() {
 
 Result<InitContext> make_context(const Plan& plan, const LaunchOptions& options, Channel channel) {
     InitContext context{std::move(channel), {}, {}, {}, plan.process.window};
-    if (plan.seccomp) context.filter = TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
+    if (plan.seccomp)
+        context.filter =
+            TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
     if (!options.console_socket.empty()) context.console_socket = TRY(connect_console_socket(options.console_socket));
     else if (plan.process.terminal && !context.window) context.window = own_window();
     context.trees = TRY(take_step(Step::sources, [&] { return open_trees(plan); }));
@@ -105,7 +108,9 @@ Result<Child> clone_child(const Plan& plan, InitContext& context, const CgroupDi
 
 Result<Packet> expect(const Channel& channel, Message wanted) {
     std::optional<Packet> packet = TRY(channel.receive());
-    if (!packet) return plain_error("the container's first process was killed while it was set up").with_hint("was the memory limit too low?");
+    if (!packet)
+        return plain_error("the container's first process was killed while it was set up")
+            .with_hint("was the memory limit too low?");
     if (packet->message == Message::failed) return std::move(packet->error);
     if (packet->message != wanted) return plain_error("parent and child disagree on what comes next");
     return std::move(*packet);
@@ -137,7 +142,8 @@ Result<void> set_oom_score(pid_t pid, int score) {
     Result<void> written = write_file_at(AT_FDCWD, concat("/proc/", pid, "/oom_score_adj"), std::to_string(score));
     if (written || written.error().code != EACCES) return written;
     if (::geteuid() != 0) {
-        log_warning(concat("oom_score_adj ", score, " is lower than the caller's own, which only root may set; it is left as it is"));
+        log_warning(concat("oom_score_adj ", score,
+                           " is lower than the caller's own, which only root may set; it is left as it is"));
         return {};
     }
     return std::move(written).error().with_hint("lowering it needs CAP_SYS_RESOURCE on the host");
@@ -155,10 +161,10 @@ void give_away_pipes(uid_t owner) {
 
 // What the child cannot do for itself, or must not start without.
 Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state) {
-    if (plan.id_maps) {
-        if (!plan.namespaces.user_before_time) TRY(take_step(Step::id_maps, [&] { return write_id_maps(pid, *plan.id_maps); }));
-        raise_hard_limits(pid, plan.process.rlimits);
+    if (plan.id_maps && !plan.namespaces.user_before_time) {
+        TRY(take_step(Step::id_maps, [&] { return write_id_maps(pid, *plan.id_maps); }));
     }
+    raise_hard_limits(pid, plan.process.rlimits);
     if (plan.process.oom_score_adj) {
         TRY(take_step(Step::oom_score_adj, [&] { return set_oom_score(pid, *plan.process.oom_score_adj); }));
     }
@@ -190,14 +196,16 @@ Result<int> finish(Child child, SignalForwarder& signals, UniqueFd master, const
 
 Result<int> run_container(const Plan& plan, const Spec& spec, const LaunchOptions& options) {
     if (plan.protect_binary) TRY(take_step(Step::own_binary, [&] { return run_from_readonly_binary(options.argv); }));
-    StateDir state = TRY(take_step(Step::state, [&] { return StateDir::create(options.state_root, make_record(plan, spec)); }));
+    StateDir state =
+        TRY(take_step(Step::state, [&] { return StateDir::create(options.state_root, make_record(plan, spec)); }));
     CgroupDir cgroup = TRY(take_step(Step::cgroup, [&] { return CgroupDir::create(plan.cgroup); }));
     SignalForwarder signals = TRY(SignalForwarder::create());
     auto [channel, child_end] = TRY(Channel::make_pair());
     InitContext context = TRY(make_context(plan, options, std::move(child_end)));
     Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, channel, std::move(context), cgroup); }));
     TRY(prepare_child(plan, child.guard.pid(), state));
-    PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.guard.pid()); }));
+    PidFile pid_file =
+        TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.guard.pid()); }));
     TRY(channel.send(Message::go));
     UniqueFd master = TRY(await_payload(plan, channel, options));
     log_debug("the payload runs");

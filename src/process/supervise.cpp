@@ -21,8 +21,7 @@ namespace {
 
 // Not held back: faults of our own; job control, which has to stop us before we touch a terminal that is not ours
 // now; SIGCHLD, since the pidfd tells; SIGURG, which language runtimes send around for themselves.
-constexpr int kLeftAlone[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,
-                              SIGTTIN, SIGTTOU, SIGCHLD, SIGURG};
+constexpr int kLeftAlone[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGTTIN, SIGTTOU, SIGCHLD, SIGURG};
 
 // What a parent may have set to be ignored, with the meaning "not for you".
 constexpr int kInheritedIgnores[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -48,9 +47,7 @@ std::optional<int> next_signal(int signal_fd) {
     return static_cast<int>(info.ssi_signo);
 }
 
-bool asks_to_end(int signal) {
-    return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
-}
+bool asks_to_end(int signal) { return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM; }
 
 // Stops us as any other job, with the default action and its rules; returns when we are continued.
 void stop_here() {
@@ -124,8 +121,7 @@ void Supervisor::handle(int signal) {
         case SIGCONT:
             if (relay_) relay_->reclaim_terminal();
             return forward(signal);
-        default:
-            return forward(signal);
+        default: return forward(signal);
     }
 }
 

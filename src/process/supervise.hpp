@@ -34,8 +34,8 @@ private:
 
 struct Supervision {
     int pidfd = -1;
-    int signal_fd = -1;      // SignalForwarder::fd()
-    UniqueFd pty_master{};   // empty: the container has no terminal
+    int signal_fd = -1;     // SignalForwarder::fd()
+    UniqueFd pty_master{};  // empty: the container has no terminal
     int input = STDIN_FILENO;
     int output = STDOUT_FILENO;
 };

@@ -18,10 +18,8 @@ constexpr uint32_t kFormatVersion = 1;
 class KeyText {
 public:
     template <class Number>
-        requires std::is_unsigned_v<Number>
-    void add(Number value) {
-        text_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    }
+    requires std::is_unsigned_v<Number>
+    void add(Number value) { text_.append(reinterpret_cast<const char*>(&value), sizeof value); }
     void add(const std::string& value) {
         add(uint32_t(value.size()));
         text_ += value;

@@ -41,9 +41,10 @@ StringMap annotations_from_json(const Json& object) {
 }  // namespace
 
 std::string record_to_json(const ContainerRecord& record) {
-    return concat("{\"version\":", kRecordVersion, ",\"id\":", json_quoted(record.id), ",\"ociVersion\":", json_quoted(record.oci_version),
-                  ",\"bundle\":", json_quoted(record.bundle), ",\"rootfs\":", json_quoted(record.rootfs),
-                  ",\"created\":", json_quoted(record.created), ",\"cgroupMount\":", json_quoted(record.cgroup_mount),
+    return concat("{\"version\":", kRecordVersion, ",\"id\":", json_quoted(record.id),
+                  ",\"ociVersion\":", json_quoted(record.oci_version), ",\"bundle\":", json_quoted(record.bundle),
+                  ",\"rootfs\":", json_quoted(record.rootfs), ",\"created\":", json_quoted(record.created),
+                  ",\"cgroupMount\":", json_quoted(record.cgroup_mount),
                   ",\"cgroupPath\":", json_quoted(record.cgroup_path), ",\"owner\":", record.owner,
                   ",\"annotations\":", annotations_to_json(record.annotations), "}\n");
 }
@@ -51,7 +52,8 @@ std::string record_to_json(const ContainerRecord& record) {
 Result<ContainerRecord> record_from_json(std::string_view text) {
     const Json root = TRY(parse_json(text, "state"));
     if (number(root, "version") != kRecordVersion) {
-        return plain_error("the state was written by another version of pinfold").with_hint("delete the container with that version");
+        return plain_error("the state was written by another version of pinfold")
+            .with_hint("delete the container with that version");
     }
     ContainerRecord record;
     record.id = string_text(root, "id");
@@ -69,10 +71,10 @@ Result<ContainerRecord> record_from_json(std::string_view text) {
 std::string state_to_json(const ContainerState& state) {
     const ContainerRecord& record = state.record;
     return concat("{\n  \"ociVersion\": ", json_quoted(record.oci_version), ",\n  \"id\": ", json_quoted(record.id),
-                  ",\n  \"pid\": ", state.pid, ",\n  \"status\": \"", status_name(state.status), "\",\n  \"bundle\": ",
-                  json_quoted(record.bundle), ",\n  \"rootfs\": ", json_quoted(record.rootfs), ",\n  \"created\": ",
-                  json_quoted(record.created), ",\n  \"owner\": \"", record.owner, "\",\n  \"annotations\": ",
-                  annotations_to_json(record.annotations), "\n}\n");
+                  ",\n  \"pid\": ", state.pid, ",\n  \"status\": \"", status_name(state.status),
+                  "\",\n  \"bundle\": ", json_quoted(record.bundle), ",\n  \"rootfs\": ", json_quoted(record.rootfs),
+                  ",\n  \"created\": ", json_quoted(record.created), ",\n  \"owner\": \"", record.owner,
+                  "\",\n  \"annotations\": ", annotations_to_json(record.annotations), "\n}\n");
 }
 
 }  // namespace pinfold

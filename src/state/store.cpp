@@ -24,7 +24,8 @@ Result<UniqueFd> open_state_root(const std::string& root) {
     if (fd) return fd;
     if (errno != ENOENT) return errno_error(concat("open ", root));
     for (size_t slash = root.find('/', 1);; slash = root.find('/', slash + 1)) {
-        if (::mkdir(root.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST) return errno_error(concat("make ", root));
+        if (::mkdir(root.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST)
+            return errno_error(concat("make ", root));
         if (slash == std::string::npos) break;
     }
     return open_at(AT_FDCWD, root, O_DIRECTORY | O_PATH);
@@ -83,7 +84,10 @@ StateDir::StateDir(UniqueFd root, UniqueFd fd, std::string id)
     : root_(std::move(root)), fd_(std::move(fd)), id_(std::move(id)), owner_(::getpid()) {}
 
 StateDir::StateDir(StateDir&& other) noexcept
-    : root_(std::move(other.root_)), fd_(std::move(other.fd_)), id_(std::move(other.id_)), owner_(std::exchange(other.owner_, 0)) {}
+    : root_(std::move(other.root_)),
+      fd_(std::move(other.fd_)),
+      id_(std::move(other.id_)),
+      owner_(std::exchange(other.owner_, 0)) {}
 
 StateDir::~StateDir() {
     if (owner_ == ::getpid()) remove_directory(root_.get(), id_);

@@ -47,7 +47,8 @@ TEST_CASE("ends: pinfold killed during the set-up takes the half-made container 
     // Room for the first few lines only: some step of the child is the one that blocks.
     const std::string fill(static_cast<size_t>(room) - 1200, ' ');
     REQUIRE(::write(filler.get(), fill.data(), fill.size()) == ssize_t(fill.size()));
-    const auto running = start(bundle, {.global = {"--debug", "--log", bundle.host() / "log"}, .args = {"--pid-file", bundle.host() / "pid"}});
+    const auto running = start(
+        bundle, {.global = {"--debug", "--log", bundle.host() / "log"}, .args = {"--pid-file", bundle.host() / "pid"}});
     const pid_t pid = std::stoi(await_file(bundle.host() / "pid"));
     const UniqueFd child(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     REQUIRE(child);
@@ -57,8 +58,8 @@ TEST_CASE("ends: pinfold killed during the set-up takes the half-made container 
     CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
 }
 
-// CVE-2019-5736: the container's first process is pinfold itself, by a link to its own program file. An attacker holds on
-// to that file until nobody runs it any more, and then opens it for writing.
+// CVE-2019-5736: the container's first process is pinfold itself, by a link to its own program file. An attacker holds
+// on to that file until nobody runs it any more, and then opens it for writing.
 TEST_CASE("ends: a payload that is pinfold's own file cannot write it") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
@@ -71,7 +72,8 @@ TEST_CASE("ends: a payload that is pinfold's own file cannot write it") {
     const std::string exe = "/proc/" + await_file(bundle.host() / "pid") + "/exe";
     // The inner pinfold waits for a reader of its log. Its file, and not that of the probe, is what must be refused.
     const UniqueFd own(::open(runtime_command()[0].c_str(), O_PATH | O_CLOEXEC));
-    struct stat inner {}, outer {};
+    struct stat inner {
+    }, outer{};
     REQUIRE(::fstat(own.get(), &outer) == 0);
     do REQUIRE(::stat(exe.c_str(), &inner) == 0);
     while (inner.st_ino != outer.st_ino);

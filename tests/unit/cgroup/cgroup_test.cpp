@@ -68,7 +68,8 @@ TEST_CASE("cgroup: a missing controller is named before anything is made") {
     REQUIRE_FALSE(group.has_value());
     CHECK(group.error().message ==
           concat("linux.resources.memory.limit, linux.resources.memory.reservation, linux.resources.pids.limit: this "
-                 "host's cgroup v2 at ", tree.path(), " has no 'memory', 'pids' controllers"));
+                 "host's cgroup v2 at ",
+                 tree.path(), " has no 'memory', 'pids' controllers"));
     CHECK(group.error().hint.find("v1") == std::string::npos);
     CHECK(entries(tree.path()) == 1);
 }
@@ -223,9 +224,9 @@ TEST_CASE("cgroup: limits are written; a refused one is named with file and valu
     plan.writes.push_back({"cgroup.max.descendants", "lots", "linux.resources.unified.cgroup.max.descendants"});
     const auto group = CgroupDir::create(plan);
     REQUIRE_FALSE(group.has_value());
-    CHECK(group.error().message ==
-          concat("cgroup ", place.host().mount, place.path(), "/web: linux.resources.unified.cgroup.max.descendants: "
-                 "write 'lots' to cgroup.max.descendants: invalid argument (EINVAL)"));
+    CHECK(group.error().message == concat("cgroup ", place.host().mount, place.path(),
+                                          "/web: linux.resources.unified.cgroup.max.descendants: "
+                                          "write 'lots' to cgroup.max.descendants: invalid argument (EINVAL)"));
     CHECK_FALSE(place.exists("/web"));
 }
 
@@ -246,8 +247,8 @@ TEST_CASE("cgroup: devices are filtered from the first moment") {
         CHECK(open_in(group->fd(), "/dev/null", O_RDWR) == 0);
         CHECK(open_in(group->fd(), "/dev/full", O_RDWR) == 0);
         CHECK(outcome(spawn_in(group->fd(), [&] {
-            return ::mknod(nodes.file("made").c_str(), S_IFCHR | 0600, makedev(1, 11)) == 0 ? 0 : errno;
-        })) == 0);
+                  return ::mknod(nodes.file("made").c_str(), S_IFCHR | 0600, makedev(1, 11)) == 0 ? 0 : errno;
+              })) == 0);
     }
     plan.device_rules = {{true, 'c', 1, 11, "r"}};
     const auto group = CgroupDir::create(plan);
@@ -336,13 +337,14 @@ TEST_CASE("cgroup: a process limit stops forks") {
     const auto group = CgroupDir::create(*plan);
     REQUIRE_MESSAGE(group, (group ? "" : group.error().message));
     CHECK(outcome(spawn_in(group->fd(), [] {
-        for (int forks = 0; forks < 20; ++forks) {
-            const pid_t child = ::fork();
-            if (child == 0) for (;;) ::pause();
-            if (child < 0) return errno == EAGAIN ? forks : 100;
-        }
-        return 101;
-    })) == 4);
+              for (int forks = 0; forks < 20; ++forks) {
+                  const pid_t child = ::fork();
+                  if (child == 0)
+                      for (;;) ::pause();
+                  if (child < 0) return errno == EAGAIN ? forks : 100;
+              }
+              return 101;
+          })) == 4);
 }
 
 TEST_CASE("cgroup: a cpu limit and a weight are in force") {

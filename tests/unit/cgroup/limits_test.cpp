@@ -117,17 +117,41 @@ TEST_CASE("limits: devices, pages, and the kernel's own words") {
     check({
         {[](Resources& r) { r.block_io.weight = 10; }, "io.weight=default 1"},
         {[](Resources& r) { r.block_io.weight = 1000; }, "io.weight=default 10000"},
-        {[](Resources& r) { r.block_io.weight_device = {{8, 0, 505, {}}}; }, "io.weight=8:0 5000"},
-        {[](Resources& r) { r.block_io.throttle_read_bps_device = {{8, 0, 1048576}}; }, "io.max=8:0 rbps=1048576"},
-        {[](Resources& r) { r.block_io.throttle_write_iops_device = {{8, 16, 0}}; }, "io.max=8:16 wiops=max"},
-        {[](Resources& r) { r.hugepage_limits = {{"2MB", 4194304}}; }, "hugetlb.2MB.max=4194304"},
-        {[](Resources& r) { r.hugepage_limits = {{"../x", 1}}; },
+        {[](Resources& r) {
+             r.block_io.weight_device = {{8, 0, 505, {}}};
+         },
+         "io.weight=8:0 5000"},
+        {[](Resources& r) {
+             r.block_io.throttle_read_bps_device = {{8, 0, 1048576}};
+         },
+         "io.max=8:0 rbps=1048576"},
+        {[](Resources& r) {
+             r.block_io.throttle_write_iops_device = {{8, 16, 0}};
+         },
+         "io.max=8:16 wiops=max"},
+        {[](Resources& r) {
+             r.hugepage_limits = {{"2MB", 4194304}};
+         },
+         "hugetlb.2MB.max=4194304"},
+        {[](Resources& r) {
+             r.hugepage_limits = {{"../x", 1}};
+         },
          "error: linux.resources.hugepageLimits: '../x' is no page size"},
-        {[](Resources& r) { r.rdma = {{"mlx5_1", {3, 10000}}}; }, "rdma.max=mlx5_1 hca_handle=3 hca_object=10000"},
-        {[](Resources& r) { r.unified = {{"memory.high", "100"}}, r.pids_limit = 5; }, "pids.max=5; memory.high=100"},
-        {[](Resources& r) { r.unified = {{"../memory.max", "1"}}; },
+        {[](Resources& r) {
+             r.rdma = {{"mlx5_1", {3, 10000}}};
+         },
+         "rdma.max=mlx5_1 hca_handle=3 hca_object=10000"},
+        {[](Resources& r) {
+             r.unified = {{"memory.high", "100"}}, r.pids_limit = 5;
+         },
+         "pids.max=5; memory.high=100"},
+        {[](Resources& r) {
+             r.unified = {{"../memory.max", "1"}};
+         },
          "error: linux.resources.unified: '../memory.max' is no control file's name"},
-        {[](Resources& r) { r.unified = {{"web", "1"}}; },
+        {[](Resources& r) {
+             r.unified = {{"web", "1"}};
+         },
          "error: linux.resources.unified: 'web' is no control file's name"},
     });
 }

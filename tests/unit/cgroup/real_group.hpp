@@ -96,7 +96,8 @@ inline pid_t settle_in(int group) {
 
 inline int wait_status(pid_t pid) {
     int status = -1;
-    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
     return status;
 }
 

@@ -16,8 +16,12 @@ MountRequest plan_one(Mount mount) {
     return requests->front();
 }
 
-MountRequest bind(std::vector<std::string> options) { return plan_one({"/data", "bind", "vol", std::move(options), {}, {}}); }
-MountRequest tmpfs(std::vector<std::string> options) { return plan_one({"/tmp", "tmpfs", "tmpfs", std::move(options), {}, {}}); }
+MountRequest bind(std::vector<std::string> options) {
+    return plan_one({"/data", "bind", "vol", std::move(options), {}, {}});
+}
+MountRequest tmpfs(std::vector<std::string> options) {
+    return plan_one({"/tmp", "tmpfs", "tmpfs", std::move(options), {}, {}});
+}
 
 }  // namespace
 

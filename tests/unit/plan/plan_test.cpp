@@ -38,7 +38,8 @@ Spec small_spec() {
     spec.process.emplace();
     spec.process->args = {"/bin/true"};
     spec.process->cwd = "/";
-    spec.linux_.namespaces = {{NamespaceType::mount, ""}, {NamespaceType::pid, ""}, {NamespaceType::ipc, ""}, {NamespaceType::cgroup, ""}};
+    spec.linux_.namespaces = {
+        {NamespaceType::mount, ""}, {NamespaceType::pid, ""}, {NamespaceType::ipc, ""}, {NamespaceType::cgroup, ""}};
     return spec;
 }
 
@@ -150,11 +151,14 @@ TEST_CASE("plan: devices, the standard ones and the configured, each once") {
 
 TEST_CASE("plan: sysctl keys with dots and with slashes") {
     Spec spec = small_spec();
-    spec.linux_.sysctl = {{"net.ipv4.ip_forward", "1"}, {"net/ipv4/conf/eth0.1/forwarding", "1"}, {"net.ipv4.conf.eth0/2.forwarding", "1"}};
+    spec.linux_.sysctl = {{"net.ipv4.ip_forward", "1"},
+                          {"net/ipv4/conf/eth0.1/forwarding", "1"},
+                          {"net.ipv4.conf.eth0/2.forwarding", "1"}};
     std::vector<std::string> paths;
     for (const SysctlSetting& setting : plan_of(spec).sysctls) paths.push_back(setting.path);
     std::sort(paths.begin(), paths.end());
-    CHECK(paths == std::vector<std::string>{"sys/net/ipv4/conf/eth0.1/forwarding", "sys/net/ipv4/conf/eth0.2/forwarding", "sys/net/ipv4/ip_forward"});
+    CHECK(paths == std::vector<std::string>{"sys/net/ipv4/conf/eth0.1/forwarding",
+                                            "sys/net/ipv4/conf/eth0.2/forwarding", "sys/net/ipv4/ip_forward"});
 }
 
 TEST_CASE("plan: memory policy nodes") {

@@ -118,8 +118,14 @@ TEST_CASE("a damaged file is not used, and is written anew") {
     cached(other, dir.path);
 
     std::vector<std::string> damaged = {
-        "", "x", good.substr(0, 79), good.substr(0, 80), good.substr(0, good.size() - 8), good + std::string(8, '\0'),
-        content_of(entry_path(dir.path, other)), std::string(1 << 20, 'x'),
+        "",
+        "x",
+        good.substr(0, 79),
+        good.substr(0, 80),
+        good.substr(0, good.size() - 8),
+        good + std::string(8, '\0'),
+        content_of(entry_path(dir.path, other)),
+        std::string(1 << 20, 'x'),
     };
     // One flipped bit in every byte: magic, digest, key, flags, count and program.
     for (size_t at = 0; at < good.size(); ++at) {
@@ -239,7 +245,9 @@ TEST_CASE("whatever changes the program changes the key") {
         with([](Seccomp& s) { s.syscalls.clear(); }),
         with([](Seccomp& s) { s.syscalls.push_back(s.syscalls[0]); }),
         with([](Seccomp& s) { s.syscalls[0].names = {"readwrite"}; }),
-        with([](Seccomp& s) { s.syscalls[0].names = {"rea", "dwrite"}; }),
+        with([](Seccomp& s) {
+            s.syscalls[0].names = {"rea", "dwrite"};
+        }),
         with([](Seccomp& s) { s.syscalls[0].action = "SCMP_ACT_LOG"; }),
         with([](Seccomp& s) { s.syscalls[0].errno_ret = 0; }),
         with([](Seccomp& s) { s.syscalls[0].args.clear(); }),

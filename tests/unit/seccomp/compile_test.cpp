@@ -92,11 +92,11 @@ TEST_CASE("each operator compares all 64 bits of the argument") {
         bool allowed;
     };
     const Row rows[] = {
-        {"SCMP_CMP_EQ", kBig, true},     {"SCMP_CMP_EQ", 5, false},       {"SCMP_CMP_NE", kBig, false},
-        {"SCMP_CMP_NE", 5, true},        {"SCMP_CMP_LT", kBig - 1, true}, {"SCMP_CMP_LT", kBig, false},
-        {"SCMP_CMP_LT", 6, true},        {"SCMP_CMP_LE", kBig, true},     {"SCMP_CMP_LE", kBig + 1, false},
-        {"SCMP_CMP_LE", 6, true},        {"SCMP_CMP_GE", kBig, true},     {"SCMP_CMP_GE", kBig - 1, false},
-        {"SCMP_CMP_GE", 6, false},       {"SCMP_CMP_GT", kBig + 1, true}, {"SCMP_CMP_GT", kBig, false},
+        {"SCMP_CMP_EQ", kBig, true},  {"SCMP_CMP_EQ", 5, false},       {"SCMP_CMP_NE", kBig, false},
+        {"SCMP_CMP_NE", 5, true},     {"SCMP_CMP_LT", kBig - 1, true}, {"SCMP_CMP_LT", kBig, false},
+        {"SCMP_CMP_LT", 6, true},     {"SCMP_CMP_LE", kBig, true},     {"SCMP_CMP_LE", kBig + 1, false},
+        {"SCMP_CMP_LE", 6, true},     {"SCMP_CMP_GE", kBig, true},     {"SCMP_CMP_GE", kBig - 1, false},
+        {"SCMP_CMP_GE", 6, false},    {"SCMP_CMP_GT", kBig + 1, true}, {"SCMP_CMP_GT", kBig, false},
         {"SCMP_CMP_GT", ~0ULL, true},
     };
     for (const Row& row : rows) {
@@ -137,14 +137,14 @@ TEST_CASE("conditions on different arguments must all hold, on one argument any 
 TEST_CASE("rules that repeat each other or the default are no error") {
     const SyscallArg seven{0, 7, 0, "SCMP_CMP_EQ"};
     const SeccompFilter filter = compiled(profile("SCMP_ACT_ERRNO", {
-        rule({"mkdir", "mkdir"}, "SCMP_ACT_ALLOW"),
-        rule({"mkdir"}, "SCMP_ACT_ALLOW", {seven}),
-        rule({"rmdir"}, "SCMP_ACT_ALLOW", {seven}),
-        rule({"rmdir"}, "SCMP_ACT_ALLOW", {seven}),
-        rule({"unlink"}, "SCMP_ACT_ERRNO"),
-        rule_errno({"rename"}, "SCMP_ACT_ERRNO", EPERM),
-        rule_errno({"link"}, "SCMP_ACT_ERRNO", ENOSYS),
-    }));
+                                                                        rule({"mkdir", "mkdir"}, "SCMP_ACT_ALLOW"),
+                                                                        rule({"mkdir"}, "SCMP_ACT_ALLOW", {seven}),
+                                                                        rule({"rmdir"}, "SCMP_ACT_ALLOW", {seven}),
+                                                                        rule({"rmdir"}, "SCMP_ACT_ALLOW", {seven}),
+                                                                        rule({"unlink"}, "SCMP_ACT_ERRNO"),
+                                                                        rule_errno({"rename"}, "SCMP_ACT_ERRNO", EPERM),
+                                                                        rule_errno({"link"}, "SCMP_ACT_ERRNO", ENOSYS),
+                                                                    }));
     CHECK(verdict(filter, call("mkdir")) == kAllow);
     CHECK(verdict(filter, call("rmdir", {7})) == kAllow);
     CHECK(verdict(filter, call("rmdir", {8})) == answers(EPERM));
@@ -162,8 +162,8 @@ TEST_CASE("a name that libseccomp does not know is left out") {
 
 TEST_CASE("rules hold on every listed architecture, and on the native one without being listed") {
     Seccomp section = profile("SCMP_ACT_ERRNO", {rule({"mkdir", "waitpid"}, "SCMP_ACT_ALLOW")});
-    section.architectures = {"SCMP_ARCH_X86", "SCMP_ARCH_X32", "SCMP_ARCH_ARM",
-                             "SCMP_ARCH_LOONGARCH64", "SCMP_ARCH_S390X"};  // newer than libseccomp; of other endianness
+    section.architectures = {"SCMP_ARCH_X86", "SCMP_ARCH_X32", "SCMP_ARCH_ARM", "SCMP_ARCH_LOONGARCH64",
+                             "SCMP_ARCH_S390X"};  // newer than libseccomp; of other endianness
     const SeccompFilter filter = compiled(section);
     CHECK(verdict(filter, call("mkdir")) == kAllow);
     for (const uint32_t arch : {SCMP_ARCH_X86, SCMP_ARCH_X32, SCMP_ARCH_ARM}) {

@@ -54,37 +54,37 @@ TEST_CASE("Docker's default profile answers as Docker documents it") {
     const SeccompFilter filter = compiled(*section);
     CHECK(filter.flags == 0);
     check(filter, {
-        {"read", {}, kAllow},
-        {"write", {}, kAllow},
-        {"openat", {}, kAllow},
-        {"futex", {}, kAllow},
-        {"execve", {}, kAllow},
-        {"futex_waitv", {}, kAllow},
-        {"ptrace", {}, kAllow},
-        {"clone", {kThread}, kAllow},
-        {"clone", {kNewUser}, kEperm},
-        {"clone", {kThread | kNewUser}, kEperm},
-        {"clone3", {}, kEnosys},
-        {"personality", {0}, kAllow},
-        {"personality", {0xffffffff}, kAllow},
-        {"personality", {0x0040000}, kEperm},  // ADDR_NO_RANDOMIZE
-        {"mount", {}, kEperm},
-        {"umount2", {}, kEperm},
-        {"unshare", {}, kEperm},
-        {"setns", {}, kEperm},
-        {"bpf", {}, kEperm},
-        {"keyctl", {}, kEperm},
-        {"add_key", {}, kEperm},
-        {"kexec_load", {}, kEperm},
-        {"init_module", {}, kEperm},
-        {"open_by_handle_at", {}, kEperm},
-        {"perf_event_open", {}, kEperm},
-        {"userfaultfd", {}, kEperm},
-        {"reboot", {}, kEperm},
-        {"pivot_root", {}, kEperm},
-        {"move_mount", {}, kEperm},
-        {"io_uring_setup", {}, kAllow},
-    });
+                      {"read", {}, kAllow},
+                      {"write", {}, kAllow},
+                      {"openat", {}, kAllow},
+                      {"futex", {}, kAllow},
+                      {"execve", {}, kAllow},
+                      {"futex_waitv", {}, kAllow},
+                      {"ptrace", {}, kAllow},
+                      {"clone", {kThread}, kAllow},
+                      {"clone", {kNewUser}, kEperm},
+                      {"clone", {kThread | kNewUser}, kEperm},
+                      {"clone3", {}, kEnosys},
+                      {"personality", {0}, kAllow},
+                      {"personality", {0xffffffff}, kAllow},
+                      {"personality", {0x0040000}, kEperm},  // ADDR_NO_RANDOMIZE
+                      {"mount", {}, kEperm},
+                      {"umount2", {}, kEperm},
+                      {"unshare", {}, kEperm},
+                      {"setns", {}, kEperm},
+                      {"bpf", {}, kEperm},
+                      {"keyctl", {}, kEperm},
+                      {"add_key", {}, kEperm},
+                      {"kexec_load", {}, kEperm},
+                      {"init_module", {}, kEperm},
+                      {"open_by_handle_at", {}, kEperm},
+                      {"perf_event_open", {}, kEperm},
+                      {"userfaultfd", {}, kEperm},
+                      {"reboot", {}, kEperm},
+                      {"pivot_root", {}, kEperm},
+                      {"move_mount", {}, kEperm},
+                      {"io_uring_setup", {}, kAllow},
+                  });
     CHECK(verdict(filter, call_number(seccomp_syscall_resolve_name("futex_waitv") + 1)) == kEnosys);
     for (const uint32_t arch : {SCMP_ARCH_X86, SCMP_ARCH_X32}) {
         CAPTURE(arch);
@@ -100,16 +100,16 @@ TEST_CASE("Podman's default profile answers ENOSYS by default, EPERM for what it
     constexpr uint64_t kNetlink = 16;
     constexpr uint64_t kAudit = 9;
     check(compiled(*section), {
-        {"read", {}, kAllow},
-        {"clone3", {}, kAllow},
-        {"socket", {kNetlink, 3, kAudit}, SECCOMP_RET_ERRNO | EINVAL},
-        {"socket", {kNetlink, 3, 0}, kAllow},
-        {"socket", {2, 1, kAudit}, kAllow},
-        {"bpf", {}, kEperm},
-        {"kexec_load", {}, kEperm},
-        {"init_module", {}, kEperm},
-        {"io_uring_setup", {}, kEnosys},
-    });
+                                  {"read", {}, kAllow},
+                                  {"clone3", {}, kAllow},
+                                  {"socket", {kNetlink, 3, kAudit}, SECCOMP_RET_ERRNO | EINVAL},
+                                  {"socket", {kNetlink, 3, 0}, kAllow},
+                                  {"socket", {2, 1, kAudit}, kAllow},
+                                  {"bpf", {}, kEperm},
+                                  {"kexec_load", {}, kEperm},
+                                  {"init_module", {}, kEperm},
+                                  {"io_uring_setup", {}, kEnosys},
+                              });
 }
 
 TEST_CASE("every profile among the engines' configurations compiles and lets a program run and end") {

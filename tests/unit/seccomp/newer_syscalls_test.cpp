@@ -28,9 +28,9 @@ TEST_CASE("calls newer than an allow list answer ENOSYS") {
 
 TEST_CASE("a call that the profile names is not newer than the profile, whatever its rule says") {
     const SeccompFilter filter = compiled(profile("SCMP_ACT_ERRNO", {
-        rule({"read"}, "SCMP_ACT_ALLOW"),
-        rule({"clone3"}, "SCMP_ACT_ERRNO"),
-    }));
+                                                                        rule({"read"}, "SCMP_ACT_ALLOW"),
+                                                                        rule({"clone3"}, "SCMP_ACT_ERRNO"),
+                                                                    }));
     CHECK(verdict(filter, call("clone3")) == answers(EPERM));
     CHECK(verdict(filter, call_number(number_of("clone3") + 1)) == answers(ENOSYS));
 }
