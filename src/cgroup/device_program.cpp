@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -70,7 +71,7 @@ class Decision {
 public:
     explicit Decision(std::span<const DeviceRule> rules) {
         for (const Match& match : kStandard) consider(match);
-        for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) consider(*rule);
+        for (const DeviceRule& rule : std::views::reverse(rules)) consider(rule);
         if (matches_.back().everything()) {
             otherwise_ = matches_.back().allow;
             matches_.pop_back();
@@ -226,7 +227,7 @@ bpf_attr load_attributes(std::span<const bpf_insn> program) {
 
 // The verifier explains itself only when asked, which slows every load down: so it is asked after a refusal.
 void log_verifier(std::span<const bpf_insn> program) {
-    std::string text(64 * 1024, '\0');
+    std::string text(size_t{64} * 1024, '\0');
     bpf_attr attributes = load_attributes(program);
     attributes.log_level = 1;
     attributes.log_buf = address(text.data());

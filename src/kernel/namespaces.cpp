@@ -72,7 +72,7 @@ Result<std::vector<OpenedNamespace>> open_namespaces(std::span<const NamespaceTo
     return opened;
 }
 
-Result<void> join_namespaces(std::vector<OpenedNamespace> namespaces) {
+Result<void> join_namespaces(const std::vector<OpenedNamespace>& namespaces) {
     std::vector<const OpenedNamespace*> after_user;
     const OpenedNamespace* user = nullptr;
     for (const OpenedNamespace& one : namespaces) {

@@ -34,7 +34,7 @@ struct OpenedNamespace {
 Result<std::vector<OpenedNamespace>> open_namespaces(std::span<const NamespaceToJoin> wanted);
 
 // Those that the caller's own rights reach first, then the user namespace, then the ones that belong to it.
-Result<void> join_namespaces(std::vector<OpenedNamespace> namespaces);
+Result<void> join_namespaces(const std::vector<OpenedNamespace>& namespaces);
 
 // Creates a time namespace for the caller's future children and shifts its clocks, which is only possible
 // before the first of them exists. Keys: "monotonic", "boottime".

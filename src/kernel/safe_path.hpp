@@ -33,7 +33,7 @@ public:
     Result<Place> place_of(std::string_view path) const;
 
 private:
-    Result<UniqueFd> make(std::string_view path, bool directory) const;
+    Result<UniqueFd> make(std::string_view wanted, bool directory) const;
 
     UniqueFd fd_;
 };

@@ -39,7 +39,8 @@ Result<void> start_session(const Channel& channel) {
 
 // 0, or some other id where the container has no root.
 uint32_t id_for_set_up(const std::vector<IdRange>& ranges) {
-    const bool has_root = std::any_of(ranges.begin(), ranges.end(), [](const IdRange& range) { return range.inside == 0; });
+    const bool has_root =
+        std::any_of(ranges.begin(), ranges.end(), [](const IdRange& range) { return range.inside == 0; });
     return has_root ? 0 : ranges.front().inside;
 }
 

@@ -25,14 +25,14 @@ Result<void> become_root() {
 
 // Who we are: the caller, then a member of the joined user namespace. PR_SET_DUMPABLE keeps the processes that live
 // there from tracing us or opening our descriptors meanwhile (CVE-2016-9962).
-Result<void> enter(const Plan& plan, std::vector<OpenedNamespace> namespaces, const Channel& channel) {
+Result<void> enter(const Plan& plan, const std::vector<OpenedNamespace>& namespaces, const Channel& channel) {
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
     const bool joins_user = plan.namespaces.joins(CLONE_NEWUSER);
     // The caller's groups would stay with the payload if the namespace denies setgroups. A normal user cannot drop
     // them.
     if (joins_user && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the caller's groups");
-    TRY(join_namespaces(std::move(namespaces)));
+    TRY(join_namespaces(namespaces));
     if (joins_user) TRY(become_root());
     if (plan.namespaces.user_before_time) {
         // The parent has written our id maps by the time it says go.
@@ -58,7 +58,7 @@ Result<pid_t> clone_sibling(const Plan& plan, int& pidfd) {
 void run_joiner(const Plan& plan, std::vector<OpenedNamespace> namespaces, InitContext context) {
     int pidfd = -1;
     Result<pid_t> pid = take_step(Step::clone, [&]() -> Result<pid_t> {
-        TRY(enter(plan, std::move(namespaces), context.channel));
+        TRY(enter(plan, namespaces, context.channel));
         return clone_sibling(plan, pidfd);
     });
     if (pid && *pid == 0) run_init(plan, std::move(context));

@@ -200,8 +200,9 @@ Result<int> run_container(const Plan& plan, const Spec& spec, const LaunchOption
         TRY(take_step(Step::state, [&] { return StateDir::create(options.state_root, make_record(plan, spec)); }));
     CgroupDir cgroup = TRY(take_step(Step::cgroup, [&] { return CgroupDir::create(plan.cgroup); }));
     SignalForwarder signals = TRY(SignalForwarder::create());
-    auto [channel, child_end] = TRY(Channel::make_pair());
-    InitContext context = TRY(make_context(plan, options, std::move(child_end)));
+    std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
+    const Channel channel = std::move(ends.first);
+    InitContext context = TRY(make_context(plan, options, std::move(ends.second)));
     Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, channel, std::move(context), cgroup); }));
     TRY(prepare_child(plan, child.guard.pid(), state));
     PidFile pid_file =

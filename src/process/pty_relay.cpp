@@ -17,7 +17,7 @@ enum Slot : size_t { kMaster, kInput, kOutput };
 
 // Several times what a pty can hold. More comes only from processes that outlive the container's first one, and those
 // may write for ever.
-constexpr size_t kDrainLimit = 64 * 1024;
+constexpr size_t kDrainLimit = size_t{64} * 1024;
 
 constexpr short kReadable = POLLIN | POLLHUP | POLLERR | POLLNVAL;
 constexpr short kWritable = POLLOUT | POLLHUP | POLLERR | POLLNVAL;
@@ -121,7 +121,7 @@ bool PtyRelay::output_left() {
     return got > 0;
 }
 
-void PtyRelay::adopt_window_size() {
+void PtyRelay::adopt_window_size() const {
     if (window_ < 0) return;
     // A size that cannot be read or set leaves the old one: no reason to end a container.
     const Result<winsize> size = window_size(window_);

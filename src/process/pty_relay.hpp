@@ -53,8 +53,8 @@ public:
     pollfd output_slot() const;
     void write_output() { output_flow_.write_some(); }
 
-    void adopt_window_size();  // the user's window is the container's
-    void release_terminal();   // to the shell, while we are stopped
+    void adopt_window_size() const;  // the user's window is the container's
+    void release_terminal();         // to the shell, while we are stopped
     void reclaim_terminal();
 
 private:

@@ -136,20 +136,20 @@ private:
 
     template <class Value>
     struct Allowed {
-        static constexpr std::string_view words = std::same_as<Value, bool>          ? "true or false"
-                                                  : std::same_as<Value, std::string> ? "a string"
-                                                  : std::integral<Value>             ? "a whole number"
-                                                                                     : "an object";
+        static constexpr std::string_view kWords = std::same_as<Value, bool>          ? "true or false"
+                                                   : std::same_as<Value, std::string> ? "a string"
+                                                   : std::integral<Value>             ? "a whole number"
+                                                                                      : "an object";
     };
     template <class Value>
     struct Allowed<std::vector<Value>> {
-        static constexpr std::string_view words = "an array";
+        static constexpr std::string_view kWords = "an array";
     };
     template <class Value>
     struct Allowed<std::optional<Value>> : Allowed<Value> {};
     template <class Value>
     static std::string_view allowed() {
-        return Allowed<Value>::words;
+        return Allowed<Value>::kWords;
     }
 
     void into_bool(bool& out) const;

@@ -23,7 +23,7 @@ void require_all_known(std::string_view path, const std::vector<std::string>& va
 size_t position_of(std::string_view value, Words known);
 
 template <std::integral Number>
-void require_range(std::string path, Number value, std::type_identity_t<Number> least,
+void require_range(const std::string& path, Number value, std::type_identity_t<Number> least,
                    std::type_identity_t<Number> most, Problems& problems) {
     if (value < least || value > most) problems.add(std::move(path), found(value, concat(least, " to ", most)));
 }

@@ -55,7 +55,7 @@ void become(uid_t uid) {
 }
 
 // Moves each descriptor out of the way first: {3 <- 4, 4 <- 3} must work too.
-void place(std::vector<std::pair<int, int>> fds) {
+void place(std::vector<std::pair<int, int>> fds) {  // NOLINT(performance-unnecessary-value-param): it is changed below
     constexpr int kOutOfTheWay = 200;
     for (auto& [target, source] : fds) {
         source = ::fcntl(source, F_DUPFD_CLOEXEC, kOutOfTheWay);

@@ -11,8 +11,6 @@
 
 #include "commands.hpp"
 
-extern char** environ;
-
 namespace probe {
 
 namespace {

@@ -227,7 +227,8 @@ TEST_CASE("spec: wrong id mappings") {
     std::string many = "[";
     for (int i = 0; i < 341; ++i) {
         const std::string id = std::to_string(i);
-        many += R"({"containerID": )" + id + R"(, "hostID": )" + id + R"(, "size": 1})" + (i < 340 ? "," : "]");
+        many.append(R"({"containerID": )").append(id).append(R"(, "hostID": )").append(id);
+        many.append(R"(, "size": 1})").append(i < 340 ? "," : "]");
     }
     check_all({
         {with(R"([{"containerID": 0, "hostID": 0, "size": 0}])"),
