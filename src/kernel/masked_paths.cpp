@@ -52,23 +52,28 @@ private:
     UniqueFd empty_;
 };
 
-Result<void> mask(const RootFd& root, const std::string& path, MaskSources& sources) {
+// Empty: there is no such path, and so nothing to hide or to protect.
+Result<UniqueFd> open_if_there(const RootFd& root, const std::string& path) {
     Result<UniqueFd> target = root.open(path, O_PATH);
-    if (!target && (target.error().code == ENOENT || target.error().code == ENOTDIR)) return {};
-    if (!target) return std::move(target).error();
+    if (!target && (target.error().code == ENOENT || target.error().code == ENOTDIR)) return UniqueFd();
+    return target;
+}
+
+Result<void> mask(const RootFd& root, const std::string& path, MaskSources& sources) {
+    const UniqueFd target = TRY(open_if_there(root, path));
+    if (!target) return {};
     struct stat info {};
-    if (::fstat(target->get(), &info) != 0) return errno_error("stat");
+    if (::fstat(target.get(), &info) != 0) return errno_error("stat");
     const UniqueFd cover = TRY(S_ISDIR(info.st_mode) ? sources.empty_directory() : sources.null_device());
-    return place_mount(cover.get(), target->get());
+    return place_mount(cover.get(), target.get());
 }
 
 Result<void> make_readonly(const RootFd& root, const std::string& path) {
-    Result<UniqueFd> target = root.open(path, O_PATH);
-    if (!target && (target.error().code == ENOENT || target.error().code == ENOTDIR)) return {};
-    if (!target) return std::move(target).error();
-    const UniqueFd tree = TRY(clone_tree(target->get(), "", true));
+    const UniqueFd target = TRY(open_if_there(root, path));
+    if (!target) return {};
+    const UniqueFd tree = TRY(clone_tree(target.get(), "", true));
     TRY(change_mount(tree.get(), MountChange{.set = MOUNT_ATTR_RDONLY}, true));
-    return place_mount(tree.get(), target->get());
+    return place_mount(tree.get(), target.get());
 }
 
 }  // namespace

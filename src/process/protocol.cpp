@@ -26,6 +26,12 @@ struct Wire {
 
 constexpr size_t kHeader = offsetof(Wire, text);
 
+// The text, 8 KiB of it, stays as it is: only what is used is sent.
+void start_wire(Wire& wire, Message message) {
+    std::memset(&wire, 0, kHeader);
+    wire.message = message;
+}
+
 Result<void> send_wire(int socket, const Wire& wire, int fd = -1) {
     iovec part{const_cast<Wire*>(&wire), kHeader + wire.message_length + wire.hint_length};
     msghdr header{};
@@ -71,30 +77,26 @@ Result<std::pair<Channel, Channel>> Channel::make_pair() {
 
 Result<void> Channel::send(Message message) const {
     Wire wire;
-    std::memset(&wire, 0, kHeader);
-    wire.message = message;
+    start_wire(wire, message);
     return send_wire(fd_.get(), wire);
 }
 
 Result<void> Channel::send_born(pid_t pid, int pidfd) const {
     Wire wire;
-    std::memset(&wire, 0, kHeader);
-    wire.message = Message::born;
+    start_wire(wire, Message::born);
     wire.pid = pid;
     return send_wire(fd_.get(), wire, pidfd);
 }
 
 Result<void> Channel::send_terminal(int master) const {
     Wire wire;
-    std::memset(&wire, 0, kHeader);
-    wire.message = Message::terminal;
+    start_wire(wire, Message::terminal);
     return send_wire(fd_.get(), wire, master);
 }
 
 void Channel::send_failure(const Error& error) const noexcept {
     Wire wire;
-    std::memset(&wire, 0, kHeader);
-    wire.message = Message::failed;
+    start_wire(wire, Message::failed);
     wire.code = error.code;
     wire.message_length = copy_text(wire.text, error.message);
     wire.hint_length = copy_text(wire.text + wire.message_length, error.hint);

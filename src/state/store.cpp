@@ -24,8 +24,9 @@ Result<UniqueFd> open_state_root(const std::string& root) {
     if (fd) return fd;
     if (errno != ENOENT) return errno_error(concat("open ", root));
     for (size_t slash = root.find('/', 1);; slash = root.find('/', slash + 1)) {
-        if (::mkdir(root.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST)
-            return errno_error(concat("make ", root));
+        if (::mkdir(root.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST) {
+            return errno_error(concat("make ", root)).with_hint("name a directory of your own with --root");
+        }
         if (slash == std::string::npos) break;
     }
     return open_at(AT_FDCWD, root, O_DIRECTORY | O_PATH);
