@@ -268,11 +268,16 @@ TEST_CASE("mounts: symbolic links in a destination stay inside the root") {
     fs::create_symlink("/data", bundle.rootfs() / "absolute");
     fs::create_symlink("../../../../../../../../tmp", bundle.rootfs() / "climbing");
     fs::create_symlink(outside, bundle.rootfs() / "dangling");
+    fs::create_symlink("/usr/bin", bundle.rootfs() / "existing");  // on the host, that is
     bundle.bind(bundle.host(), "/absolute").bind(bundle.host(), "/climbing/sub").bind(bundle.host(), "/dangling");
-    const Outcome outcome =
-        run_probe(bundle, {{"read", "/data/file"}, {"read", "/tmp/sub/file"}, {"read", outside + "/file"}, {"report"}});
-    for (size_t i = 0; i < 3; ++i) CHECK(outcome.answer(i)["text"] == "x");
-    CHECK(mount_at(outcome.answer(3), "/data")["point"] == "/data");
+    bundle.bind(bundle.host(), "/existing");
+    const Outcome outcome = run_probe(bundle, {{"read", "/data/file"},
+                                               {"read", "/tmp/sub/file"},
+                                               {"read", outside + "/file"},
+                                               {"read", "/usr/bin/file"},
+                                               {"report"}});
+    for (size_t i = 0; i < 4; ++i) CHECK(outcome.answer(i)["text"] == "x");
+    CHECK(mount_at(outcome.answer(4), "/data")["point"] == "/data");
     CHECK_FALSE(fs::exists(outside));
     CHECK_FALSE(fs::exists("/tmp/sub"));
 }
