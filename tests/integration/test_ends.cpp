@@ -13,6 +13,11 @@ using namespace pinfold::integration;
 
 namespace {
 
+// A program with an interpreter in its head does not start in an empty root.
+bool is_static(const std::string& program) {
+    return read_text(program).substr(0, 4096).find("/ld-") == std::string::npos;
+}
+
 // A payload that blocks for good, once it is there.
 void sleep_forever(Bundle& bundle) { bundle.probe({"wait-signal"}); }
 
@@ -63,6 +68,7 @@ TEST_CASE("ends: pinfold killed during the set-up takes the half-made container 
 TEST_CASE("ends: a payload that is pinfold's own file cannot write it") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
+    if (!is_static(runtime_command()[0])) SKIP_TEST("only a static pinfold can be a payload");
     Bundle bundle;
     fs::create_symlink("/proc/self/exe", bundle.rootfs() / "trick");
     REQUIRE(::mkfifo((bundle.rootfs() / "fifo").c_str(), 0666) == 0);
