@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <ranges>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -71,7 +70,8 @@ class Decision {
 public:
     explicit Decision(std::span<const DeviceRule> rules) {
         for (const Match& match : kStandard) consider(match);
-        for (const DeviceRule& rule : std::views::reverse(rules)) consider(rule);
+        // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot compile libstdc++ 12's views::reverse
+        for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) consider(*rule);
         if (matches_.back().everything()) {
             otherwise_ = matches_.back().allow;
             matches_.pop_back();

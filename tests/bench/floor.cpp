@@ -95,16 +95,16 @@ void fill_dev(int dev) {
         const char* name;
         unsigned minor;
         unsigned major;
-    } nodes[] = {{"null", 3, 1}, {"zero", 5, 1}, {"full", 7, 1}, {"random", 8, 1}, {"urandom", 9, 1}, {"tty", 0, 5}};
-    static constexpr Option links[] = {{"fd", "/proc/self/fd"},
-                                       {"stdin", "/proc/self/fd/0"},
-                                       {"stdout", "/proc/self/fd/1"},
-                                       {"stderr", "/proc/self/fd/2"},
-                                       {"ptmx", "pts/ptmx"}};
-    for (const auto& node : nodes) {
+    } kNodes[] = {{"null", 3, 1}, {"zero", 5, 1}, {"full", 7, 1}, {"random", 8, 1}, {"urandom", 9, 1}, {"tty", 0, 5}};
+    static constexpr Option kLinks[] = {{"fd", "/proc/self/fd"},
+                                        {"stdin", "/proc/self/fd/0"},
+                                        {"stdout", "/proc/self/fd/1"},
+                                        {"stderr", "/proc/self/fd/2"},
+                                        {"ptmx", "pts/ptmx"}};
+    for (const auto& node : kNodes) {
         must(mknodat(dev, node.name, S_IFCHR | 0666, makedev(node.major, node.minor)), node.name);
     }
-    for (const Option& link : links) must(symlinkat(link.value, dev, link.key), link.key);
+    for (const Option& link : kLinks) must(symlinkat(link.value, dev, link.key), link.key);
     for (const char* name : {"pts", "shm", "mqueue"}) must(mkdirat(dev, name, 0755), name);
 }
 
@@ -187,9 +187,9 @@ void build_root(const char* rootfs) {
 }
 
 void drop_privileges() {
-    constexpr int kept[] = {CAP_KILL, CAP_NET_BIND_SERVICE, CAP_AUDIT_WRITE};
+    constexpr int kKept[] = {CAP_KILL, CAP_NET_BIND_SERVICE, CAP_AUDIT_WRITE};
     uint32_t mask = 0;
-    for (const int capability : kept) mask |= 1U << capability;
+    for (const int capability : kKept) mask |= 1U << capability;
     const rlimit files{1024, 1024};
     must(setrlimit(RLIMIT_NOFILE, &files), "rlimit");
     for (int capability = 0; capability <= CAP_LAST_CAP; capability++) {
@@ -199,7 +199,7 @@ void drop_privileges() {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     const __user_cap_data_struct sets[2] = {{mask, mask, mask}, {0, 0, 0}};
     must(syscall(SYS_capset, &header, sets), "capset");
-    for (const int capability : kept) must(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0), "ambient");
+    for (const int capability : kKept) must(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0), "ambient");
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
 }
 

@@ -32,6 +32,6 @@ struct Surroundings {
     std::string cgroup_directory;  // what the bundle's cgroupsPath is on this machine
 };
 
-std::vector<Variant> list_variants(const Surroundings& surroundings);
+std::vector<Variant> list_variants(const Surroundings& at);
 
 }  // namespace pinfold::bench

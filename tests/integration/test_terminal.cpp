@@ -67,7 +67,7 @@ TEST_CASE("terminal: the payload gets one of its own, of the caller's size") {
     Terminal terminal(33, 111);
     const auto running = start(bundle, on(terminal));
     std::string line;
-    while ((line = terminal.read_line()).rfind("{", 0) != 0) continue;
+    while (!(line = terminal.read_line()).starts_with('{')) continue;
     CHECK(running->finish().status == 0);
     const json report = json::parse(line);
     for (const json& each : report["terminals"]) {
