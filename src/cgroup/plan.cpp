@@ -21,6 +21,10 @@ std::optional<Obstacle> find_obstacle(const CgroupHost& host, CgroupManager mana
     if (manager == CgroupManager::disabled) {
         return Obstacle{"--cgroup-manager disabled was asked for", "drop these limits, or use another cgroup manager"};
     }
+    if (manager == CgroupManager::systemd) {
+        return Obstacle{"the systemd cgroup manager is not supported yet",
+                        "use --cgroup-manager cgroupfs: for Docker, --exec-opt native.cgroupdriver=cgroupfs"};
+    }
     if (host.mount.empty()) {
         return Obstacle{"cgroup v2 is mounted neither at /sys/fs/cgroup nor at /sys/fs/cgroup/unified",
                         "boot with systemd.unified_cgroup_hierarchy=1, or mount cgroup2 there; --cgroup-manager "

@@ -1,7 +1,6 @@
 // pinfold run: config, plan, container.
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <cstdlib>
 
 #include "base/fs.hpp"
@@ -44,12 +43,6 @@ PlanOptions plan_options(const RunOptions& options, std::string bundle, CgroupMa
     return {options.id, std::move(bundle), manager, !options.no_pivot, !options.no_new_keyring, options.preserve_fds};
 }
 
-Result<int> print_plan(const Plan& plan) {
-    const std::string text = dump_plan(plan);
-    if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) return errno_error("print the plan");
-    return 0;
-}
-
 }  // namespace
 
 Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
@@ -61,7 +54,10 @@ Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
     TRY(check_terminal(*spec.process, options));
     const Plan plan =
         TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global.cgroup_manager), gather_host_facts()));
-    if (options.dry_run) return print_plan(plan);
+    if (options.dry_run) {
+        TRY(print(dump_plan(plan)));
+        return 0;
+    }
     LaunchOptions launch;
     launch.state_root = line.global.root;
     launch.pid_file = options.pid_file;
