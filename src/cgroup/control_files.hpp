@@ -1,16 +1,27 @@
-// Reading the kernel's control files in a group, in as few system calls as possible.
+// Groups and the control files in them, read in as few system calls as possible.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "pinfold/result.hpp"
+#include "pinfold/unique_fd.hpp"
 
 namespace pinfold {
 
 // The kernel gives out a control file whole at the first read; longer than 4 KiB are only lists of processes,
 // which a caller reads again until the group is empty.
 Result<std::string> read_control(int dir, const std::string& path);
+
+// The same for files that may be longer and are read only once.
+Result<std::string> read_long_control(int dir, const std::string& path);
+
+// A handle (O_PATH) on the group; what is below it is reached by openat.
+Result<UniqueFd> open_group(const std::string& mount, const std::string& path);
+
+// Calls visit with the name of each group directly below, until it returns false.
+Result<void> visit_children(int group, const std::function<bool(std::string_view name)>& visit);
 
 // The line "key 1" is in the text of a cgroup.events file.
 bool has_event(std::string_view events, std::string_view key);
