@@ -38,6 +38,25 @@ private:
     pid_t pid_ = 0;
 };
 
+// Sees each write to a file.
+class Watch {
+public:
+    explicit Watch(const fs::path& file) : changes_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+        REQUIRE(::inotify_add_watch(changes_.get(), file.c_str(), IN_MODIFY) >= 0);
+    }
+    // Whether it was written to since the last question.
+    bool changed() const {
+        char events[4096];
+        bool any = false;
+        while (::read(changes_.get(), events, sizeof events) > 0) any = true;
+        return any;
+    }
+    bool await_change() const { return await_readable(changes_.get()); }
+
+private:
+    UniqueFd changes_;
+};
+
 void check_fails(const Ended& ended, const std::string& words) {
     CHECK(ended.status == 1);
     CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
@@ -55,6 +74,55 @@ std::vector<pid_t> pids_of(const Bundle& bundle) {
     NEEDS_ROOT();      \
     PINFOLD_ONLY();    \
     if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine")
+
+TEST_CASE("pause: the payload stops until it is resumed") {
+    NEEDS_GROUPS();
+    Bundle bundle;
+    write_text(bundle.rootfs() / "data/count", "0");
+    bundle.probe({"count", "/data/count"});
+    const Detached container(bundle);
+    const Watch counter(bundle.rootfs() / "data/count");
+    CHECK(counter.await_change());
+
+    const Ended paused = verb(bundle, {"pause", bundle.id()});
+    CHECK_MESSAGE(paused.status == 0, paused.err);
+    counter.changed();
+    CHECK(verb(bundle, {"ps", bundle.id()}).status == 0);  // time passes, and it can be looked at
+    CHECK_FALSE(counter.changed());
+    check_fails(verb(bundle, {"pause", bundle.id()}), "already paused");
+    CHECK_FALSE(counter.changed());
+
+    const Ended resumed = verb(bundle, {"resume", bundle.id()});
+    CHECK_MESSAGE(resumed.status == 0, resumed.err);
+    CHECK(counter.await_change());
+    check_fails(verb(bundle, {"resume", bundle.id()}), "not paused");
+}
+
+TEST_CASE("pause: a paused container can be deleted by force") {
+    NEEDS_GROUPS();
+    Bundle bundle;
+    bundle.probe({"sleep-forever"});
+    const Detached container(bundle);
+    CHECK(verb(bundle, {"pause", bundle.id()}).status == 0);
+}
+
+TEST_CASE("pause: only what runs and has a group") {
+    NEEDS_GROUPS();
+    {
+        Bundle bundle;
+        bundle.probe({"sleep-forever"});
+        const Detached container(bundle);
+        container.end();
+        check_fails(verb(bundle, {"pause", bundle.id()}), "container not running");
+        check_fails(verb(bundle, {"resume", bundle.id()}), "container not running");
+    }
+    Bundle bundle;
+    check_fails(verb(bundle, {"pause", bundle.id()}), "does not exist");
+    bundle.config["linux"].erase("resources");
+    bundle.probe({"sleep-forever"});
+    const Detached container(bundle, {.global = {"--cgroup-manager", "disabled"}});
+    check_fails(verb(bundle, {"pause", bundle.id()}), "no cgroup of its own");
+}
 
 TEST_CASE("ps: every process of the container, by its pid on the host") {
     NEEDS_GROUPS();
