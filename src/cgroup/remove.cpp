@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{5};
 constexpr int64_t kKillAgainMs = 50;
+constexpr int64_t kDyingMs = 1000;
 
 // One whole tree at once, against which no fork can race. Absent before Linux 5.14.
 Result<void> kill_tree(int group) {
@@ -38,20 +39,28 @@ Result<void> kill_members(int group) {
     return {};
 }
 
+Result<bool> is_populated(int events) {
+    char text[256];
+    const ssize_t got = ::pread(events, text, sizeof text, 0);
+    if (got < 0) return errno_error("read cgroup.events");
+    return has_event(std::string_view(text, size_t(got)), "populated");
+}
+
+void await_change(int events, int64_t patience_ms) {
+    pollfd change{events, POLLPRI, 0};
+    ::poll(&change, 1, static_cast<int>(patience_ms));
+}
+
 Result<void> empty_group(int group, const Deadline& deadline) {
     const UniqueFd events = TRY(open_at(group, "cgroup.events", O_RDONLY));
     for (;;) {
-        char text[256];
-        const ssize_t got = ::pread(events.get(), text, sizeof text, 0);
-        if (got < 0) return errno_error("read cgroup.events");
-        if (!has_event(std::string_view(text, size_t(got)), "populated")) return {};
+        if (!TRY(is_populated(events.get()))) return {};
         if (deadline.left_ms() == 0) {
             return plain_error(concat("processes are still there ", kPatience.count(), " s after SIGKILL"))
                 .with_hint("one that waits for a device or a file server cannot be killed; try again later");
         }
         TRY(kill_members(group));
-        pollfd change{events.get(), POLLPRI, 0};
-        ::poll(&change, 1, static_cast<int>(std::min(deadline.left_ms(), kKillAgainMs)));
+        await_change(events.get(), std::min(deadline.left_ms(), kKillAgainMs));
     }
 }
 
@@ -125,6 +134,18 @@ Result<void> remove_cgroup(const std::string& mount, const std::string& path) {
     if (!gone && errno != EBUSY && errno != ENOTEMPTY) return errno_error(concat("remove cgroup ", name));
     if (!gone) TRY_IN(concat("remove cgroup ", name), remove_busy(mount, clean));
     remove_empty_home(mount, clean);
+    return {};
+}
+
+Result<void> remove_empty_cgroup(const std::string& mount, const std::string& path) {
+    if (mount.empty() || path.empty()) return {};
+    const std::string clean = TRY(clean_cgroup_path(path));
+    const std::string name = mount + clean;
+    if (const UniqueFd events(::open(concat(name, "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)); events) {
+        if (TRY(is_populated(events.get()))) await_change(events.get(), kDyingMs);
+    }
+    if (::rmdir(name.c_str()) == 0) remove_empty_home(mount, clean);
+    else if (errno != ENOENT) return errno_error(concat("remove cgroup ", name));
     return {};
 }
 
