@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "cgroup/limits.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 
@@ -21,7 +22,11 @@ Result<std::string> read_long_control(int dir, const std::string& path);
 Result<UniqueFd> open_group(const std::string& mount, const std::string& path);
 
 // Calls visit with the name of each group directly below, until it returns false.
-Result<void> visit_children(int group, const std::function<bool(std::string_view name)>& visit);
+using Visitor = std::function<bool(std::string_view name)>;
+Result<void> visit_children(int group, const Visitor& visit);
+
+// Sets a limit, or finds that it is met without its file. The error names the property.
+Result<void> write_limit(int group, const CgroupWrite& write);
 
 // The line "key 1" is in the text of a cgroup.events file.
 bool has_event(std::string_view events, std::string_view key);
