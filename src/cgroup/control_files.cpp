@@ -56,6 +56,8 @@ bool is_met_without_swap(const CgroupWrite& write) {
 
 Result<void> visit_children(int group, const Visitor& visit) { return visit_entries(group, DT_DIR, visit); }
 
+Result<void> visit_files(int group, const Visitor& visit) { return visit_entries(group, DT_REG, visit); }
+
 Result<void> write_limit(int group, const CgroupWrite& write) {
     const auto written = write_file_at(group, write.file, write.value);
     if (written || (written.error().code == ENOENT && is_met_without_swap(write))) return {};

@@ -21,9 +21,10 @@ Result<std::string> read_long_control(int dir, const std::string& path);
 // A handle (O_PATH) on the group; what is below it is reached by openat.
 Result<UniqueFd> open_group(const std::string& mount, const std::string& path);
 
-// Calls visit with the name of each group directly below, until it returns false.
+// Each calls visit with one name after the other until it returns false: groups directly below, or control files.
 using Visitor = std::function<bool(std::string_view name)>;
 Result<void> visit_children(int group, const Visitor& visit);
+Result<void> visit_files(int group, const Visitor& visit);
 
 // Sets a limit, or finds that it is met without its file. The error names the property.
 Result<void> write_limit(int group, const CgroupWrite& write);

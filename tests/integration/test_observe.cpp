@@ -101,6 +101,20 @@ private:
 
 void check_ok(const Ended& ended) { CHECK_MESSAGE(ended.status == 0, ended.err); }
 
+// Until the process sleeps in poll(), as `events` does once it watches the group.
+bool await_watching(pid_t pid) {
+#ifdef SYS_poll
+    const std::string poll = std::to_string(SYS_poll) + " ";
+#else
+    const std::string poll = std::to_string(SYS_ppoll) + " ";
+#endif
+    const auto end = std::chrono::steady_clock::now() + patience();
+    while (std::chrono::steady_clock::now() < end) {
+        if (read_text("/proc/" + std::to_string(pid) + "/syscall").rfind(poll, 0) == 0) return true;
+    }
+    return false;
+}
+
 // One that the default rules deny.
 void add_device(Bundle& bundle) {
     bundle.config["linux"]["devices"] =
@@ -408,4 +422,86 @@ TEST_CASE("update: what is wrong is said before anything is done") {
     }
     container.end();
     check_fails(update({"--memory", "-1"}), "container not running");
+}
+
+TEST_CASE("events: statistics once") {
+    NEEDS_GROUPS();
+    Bundle bundle;
+    const Turns payload(bundle, {{"burn", "20"}, {"wait-signal"}});
+    const Ended ended = verb(bundle, {"events", "--stats", bundle.id()});
+    check_ok(ended);
+    CHECK(std::count(ended.out.begin(), ended.out.end(), '\n') == 1);
+    const json event = json::parse(ended.out, nullptr, false);
+    CHECK(event["type"] == "stats");
+    CHECK(event["id"] == bundle.id());
+    const json& data = event["data"];
+    for (const char* part : {"cpu", "cpuset", "memory", "pids", "blkio", "hugetlb", "intel_rdt"}) {
+        CHECK_MESSAGE(data[part].is_object(), part);
+    }
+    CHECK(data["network_interfaces"].is_null());
+    CHECK(data["cpu"]["usage"]["total"].get<uint64_t>() >= 20'000'000);  // nanoseconds
+    CHECK(data["cpu"]["usage"]["user"].is_number());
+    CHECK(data["cpu"].contains("psi") == !payload.group_file("cpu.pressure").empty());
+    if (has_controller("memory")) {
+        // The controller comes with the first limit.
+        check_ok(payload.update({"--memory", "64M", "--pids-limit", "7"}));
+        const json later = json::parse(verb(bundle, {"events", "--stats", bundle.id()}).out, nullptr, false)["data"];
+        CHECK(later["memory"]["usage"]["limit"] == 64 << 20);
+        CHECK(later["memory"]["raw"].contains("anon"));
+        CHECK(later["pids"]["limit"] == 7);
+        CHECK(later["pids"]["current"] == 1);
+    }
+    payload.go_on_without_answer();
+    CHECK(payload.end() == 0);
+}
+
+TEST_CASE("events: statistics again and again until the container ends") {
+    NEEDS_GROUPS();
+    Bundle bundle;
+    const Turns payload(bundle, {{"wait-signal"}});
+    Process events(bundle.verb({"events", "--interval", "10ms", bundle.id()}), {});
+    for (int i = 0; i < 3; ++i) CHECK(json::parse(events.read_line())["type"] == "stats");
+    payload.go_on_without_answer();
+    CHECK(payload.end() == 0);
+    check_ok(events.finish());
+
+    // The end is told at once, not with the next statistics.
+    const Turns another(bundle, {{"wait-signal"}});
+    Process watching(bundle.verb({"events", "--interval", "1h", bundle.id()}), {});
+    CHECK(await_watching(watching.pid()));
+    another.go_on_without_answer();
+    CHECK(another.end() == 0);
+    const Ended ended = watching.finish();
+    check_ok(ended);
+    CHECK(ended.out == "");
+}
+
+TEST_CASE("events: a kill for want of memory") {
+    NEEDS_GROUPS();
+    if (!has_controller("memory")) SKIP_TEST("no memory controller in cgroup v2");
+    Bundle bundle;
+    bundle.config["linux"]["resources"]["memory"] = {{"limit", 32 << 20}, {"swap", 32 << 20}};
+    const Turns payload(bundle, {{"wait-signal"}, {"alloc", "64"}}, {.args = {"--keep"}});
+    Process events(bundle.verb({"events", "--interval", "1h", bundle.id()}), {});
+    CHECK(await_watching(events.pid()));
+    payload.go_on_without_answer();
+    CHECK(payload.end() == 128 + SIGKILL);
+    const Ended ended = events.finish();
+    check_ok(ended);
+    CHECK(json::parse(ended.out, nullptr, false) == json{{"type", "oom"}, {"id", bundle.id()}});
+    CHECK(verb(bundle, {"delete", bundle.id()}).status == 0);
+}
+
+TEST_CASE("events: what is refused") {
+    NEEDS_GROUPS();
+    Bundle bundle;
+    check_fails(verb(bundle, {"events", bundle.id()}), "does not exist");
+    bundle.probe({"sleep-forever"});
+    const Detached container(bundle);
+    for (const char* wrong : {"0s", "-1s", "5", "soon"}) {
+        check_fails(verb(bundle, {"events", std::string("--interval=") + wrong, bundle.id()}), "--interval: found");
+    }
+    container.end();
+    check_fails(verb(bundle, {"events", bundle.id()}), "container not running");
+    check_fails(verb(bundle, {"events", "--stats", bundle.id()}), "container not running");
 }
