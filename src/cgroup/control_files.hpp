@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "cgroup/limits.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 
@@ -20,8 +21,13 @@ Result<std::string> read_long_control(int dir, const std::string& path);
 // A handle (O_PATH) on the group; what is below it is reached by openat.
 Result<UniqueFd> open_group(const std::string& mount, const std::string& path);
 
-// Calls visit with the name of each group directly below, until it returns false.
-Result<void> visit_children(int group, const std::function<bool(std::string_view name)>& visit);
+// Each calls visit with one name after the other until it returns false: groups directly below, or control files.
+using Visitor = std::function<bool(std::string_view name)>;
+Result<void> visit_children(int group, const Visitor& visit);
+Result<void> visit_files(int group, const Visitor& visit);
+
+// Sets a limit, or finds that it is met without its file. The error names the property.
+Result<void> write_limit(int group, const CgroupWrite& write);
 
 // The line "key 1" is in the text of a cgroup.events file.
 bool has_event(std::string_view events, std::string_view key);
