@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cgroup/plan.hpp"
@@ -128,6 +129,8 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
 // The parts of make_plan; each reads the config and the facts, and fills its own fields.
 NamespacePlan plan_namespaces(const Linux& config, const HostFacts& host);
 Result<std::vector<MountRequest>> plan_mounts(const Spec& spec, const PlanOptions& options, const CgroupPlan& cgroup);
+// Options that are not the file system's own.
+std::vector<std::string_view> mount_option_names();
 void plan_devices(const Spec& spec, Plan& plan);
 ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFacts& host);
 uint64_t namespace_flag(NamespaceType type);

@@ -76,6 +76,13 @@ const Json* find_path(const Json& root, std::string_view path) {
 
 std::span<const Unsupported> not_yet_supported() { return kUnsupported; }
 
+bool is_supported(std::string_view path) {
+    const auto covers = [path](const Unsupported& entry) {
+        return path == entry.path || path.starts_with(concat(entry.path, '.'));
+    };
+    return std::none_of(kUnsupported.begin(), kUnsupported.end(), covers);
+}
+
 std::span<const std::string_view> other_platforms() { return kOtherPlatforms; }
 
 void refuse_unsupported(const Json& root, Problems& problems, std::string_view at) {
