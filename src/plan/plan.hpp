@@ -70,6 +70,7 @@ struct ProcessPlan {
     std::optional<IoPriorityRequest> io_priority;
     std::optional<MemoryPolicyRequest> memory_policy;
     bool no_new_privileges = false;
+    std::string apparmor_profile;  // empty: as its caller
     bool terminal = false;
     std::optional<winsize> window;
     unsigned preserve_fds = 0;

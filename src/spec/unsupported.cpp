@@ -10,12 +10,11 @@ namespace pinfold {
 
 namespace {
 
-constexpr std::string_view kSecurityModule = "labels and profiles of security modules are not set";
+constexpr std::string_view kSecurityModule = "labels are not set";
 constexpr std::string_view kListener = "decisions are not handed to a listener";
 constexpr std::string_view kController = "this limit is not set";
 
 constexpr auto kUnsupported = std::to_array<Unsupported>({
-    {"process.apparmorProfile", kSecurityModule},
     {"process.selinuxLabel", kSecurityModule},
     {"linux.mountLabel", kSecurityModule},
     {"linux.intelRdt", "classes of service are not assigned"},

@@ -32,7 +32,7 @@ TEST_CASE("unsupported: null, zero, false and empty values ask for nothing") {
     CHECK(refused("linux.resources.network", R"({"classID": 0, "priorities": null})").empty());
     CHECK(refused("linux.resources.unified", "{}").empty());
     CHECK(refused("linux.resources.cpu.cpus", R"("")").empty());
-    CHECK(refused("process.apparmorProfile", R"("")").empty());
+    CHECK(refused("process.selinuxLabel", R"("")").empty());
     CHECK(refused("linux.intelRdt", R"({"closID": "", "enableMonitoring": false})").empty());
 }
 
@@ -49,7 +49,8 @@ TEST_CASE("unsupported: anything else is refused") {
 }
 
 TEST_CASE("unsupported: a document of its own is looked at from its place in config.json") {
-    const Json resources = testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "seccomp": {"listenerPath": "/x"}})");
+    const Json resources =
+        testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "seccomp": {"listenerPath": "/x"}})");
     Problems problems;
     refuse_unsupported(resources, problems, "linux.resources");
     CHECK(testing::lines(problems) ==
