@@ -21,6 +21,7 @@ struct Logger {
     UniqueFd file;
     bool json = false;
     bool debug = false;
+    bool silent = false;
     int64_t started = monotonic_ns();
 };
 
@@ -44,6 +45,7 @@ std::string file_line(std::string_view level, std::string_view message) {
 }
 
 void log_line(std::string_view level, std::string_view message) {
+    if (logger().silent) return;
     if (logger().file) write_line(logger().file.get(), file_line(level, message));
     else if (logger().json) write_line(STDERR_FILENO, file_line(level, message));
     else write_line(STDERR_FILENO, concat("pinfold: ", level, ": ", message));
@@ -59,6 +61,12 @@ Result<void> open_log(const LogOptions& options) {
     if (!fd) return errno_error(concat("open log file ", quoted(options.file)));
     logger().file = std::move(fd);
     return {};
+}
+
+void stop_logging() {
+    // The descriptor may be another file's by now, so it is left alone.
+    logger().file.release();
+    logger().silent = true;
 }
 
 bool debug_enabled() { return logger().debug; }

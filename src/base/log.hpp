@@ -16,6 +16,9 @@ struct LogOptions {
 
 Result<void> open_log(const LogOptions& options);
 
+// For a process whose standard error is no longer ours to write to. Its descriptors may be closed already.
+void stop_logging();
+
 // Ask before building an expensive message.
 bool debug_enabled();
 

@@ -44,6 +44,10 @@ private:
 // Only for groups that are known to be the container's own: whatever runs there dies.
 Result<void> remove_cgroup(const std::string& mount, const std::string& path);
 
+// The same for a group of which it is not known whether it became the container's: whatever runs there is left alone,
+// and the group with it. Waits a little for a process that is about to end.
+Result<void> remove_empty_cgroup(const std::string& mount, const std::string& path);
+
 // Removes the groups between a group and kCgroupHome, and that one too, as far as nothing else is in them.
 void remove_empty_home(const std::string& mount, const std::string& path);
 

@@ -1,13 +1,17 @@
-// Reading the kernel's control files in a group, in as few system calls as possible.
+// Groups and the control files in them.
 #include "cgroup/control_files.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <memory>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "cgroup/plan.hpp"
 
 namespace pinfold {
 
@@ -17,6 +21,47 @@ Result<std::string> read_control(int dir, const std::string& path) {
     const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
     if (got < 0) return errno_error(concat("read ", path));
     return std::string(buffer, size_t(got));
+}
+
+Result<std::string> read_long_control(int dir, const std::string& path) {
+    const UniqueFd fd = TRY(open_at(dir, path, O_RDONLY));
+    return read_all(fd.get(), path);
+}
+
+Result<UniqueFd> open_group(const std::string& mount, const std::string& path) {
+    const std::string clean = TRY(clean_cgroup_path(path));
+    return open_at(AT_FDCWD, mount + clean, O_PATH | O_DIRECTORY);
+}
+
+namespace {
+
+Result<void> visit_entries(int group, unsigned char type, const Visitor& visit) {
+    UniqueFd again = TRY(open_at(group, ".", O_RDONLY | O_DIRECTORY));
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(again.get()), ::closedir);
+    if (!entries) return errno_error("read the directory");
+    again.release();
+    while (const dirent* entry = ::readdir(entries.get())) {
+        const std::string_view name = entry->d_name;
+        if (entry->d_type == type && name != "." && name != ".." && !visit(name)) break;
+    }
+    return {};
+}
+
+// A kernel built without swap has no file to keep swap off in.
+bool is_met_without_swap(const CgroupWrite& write) {
+    return write.file == "memory.swap.max" && write.value == "0" && ::access("/proc/swaps", F_OK) != 0;
+}
+
+}  // namespace
+
+Result<void> visit_children(int group, const Visitor& visit) { return visit_entries(group, DT_DIR, visit); }
+
+Result<void> visit_files(int group, const Visitor& visit) { return visit_entries(group, DT_REG, visit); }
+
+Result<void> write_limit(int group, const CgroupWrite& write) {
+    const auto written = write_file_at(group, write.file, write.value);
+    if (written || (written.error().code == ENOENT && is_met_without_swap(write))) return {};
+    return Error(written.error()).within(write.property);
 }
 
 bool has_event(std::string_view events, std::string_view key) {

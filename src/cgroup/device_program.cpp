@@ -214,6 +214,9 @@ int bpf(bpf_cmd command, bpf_attr& attributes) {
 
 uint64_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
+// How pinfold finds its own program again.
+constexpr std::string_view kProgramName = "pinfold";
+
 bpf_attr load_attributes(std::span<const bpf_insn> program) {
     bpf_attr attributes{};
     attributes.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE;
@@ -221,7 +224,7 @@ bpf_attr load_attributes(std::span<const bpf_insn> program) {
     attributes.insns = address(program.data());
     attributes.insn_cnt = static_cast<uint32_t>(program.size());
     attributes.license = address("");
-    std::ranges::copy(std::string_view("pinfold"), attributes.prog_name);
+    std::ranges::copy(kProgramName, attributes.prog_name);
     return attributes;
 }
 
@@ -234,6 +237,64 @@ void log_verifier(std::span<const bpf_insn> program) {
     attributes.log_size = static_cast<uint32_t>(text.size());
     const UniqueFd loaded(bpf(BPF_PROG_LOAD, attributes));
     log_debug(concat("device program refused: ", text.c_str()));
+}
+
+Result<UniqueFd> load_program(std::span<const bpf_insn> program) {
+    bpf_attr attributes = load_attributes(program);
+    UniqueFd loaded(bpf(BPF_PROG_LOAD, attributes));
+    if (loaded) return loaded;
+    const Error error = errno_error("linux.resources.devices: load the device program");
+    if (debug_enabled()) log_verifier(program);
+    return error;
+}
+
+// Beside what is attached already, or in the place of one of them.
+Result<void> attach(int cgroup_fd, std::span<const bpf_insn> program, const UniqueFd& replaced) {
+    const UniqueFd loaded = TRY(load_program(program));
+    bpf_attr attributes{};
+    attributes.target_fd = static_cast<uint32_t>(cgroup_fd);
+    attributes.attach_bpf_fd = static_cast<uint32_t>(loaded.get());
+    attributes.attach_type = BPF_CGROUP_DEVICE;
+    attributes.attach_flags = BPF_F_ALLOW_MULTI;
+    if (replaced) {
+        attributes.attach_flags |= BPF_F_REPLACE;
+        attributes.replace_bpf_fd = static_cast<uint32_t>(replaced.get());
+    }
+    if (bpf(BPF_PROG_ATTACH, attributes) < 0) return errno_error("linux.resources.devices: attach the device program");
+    return {};
+}
+
+// The ids of the programs that are attached to this very group.
+Result<std::vector<uint32_t>> attached_programs(int cgroup_fd) {
+    std::vector<uint32_t> ids(64);  // as many as the kernel allows in one group
+    bpf_attr attributes{};
+    attributes.query.target_fd = static_cast<uint32_t>(cgroup_fd);
+    attributes.query.attach_type = BPF_CGROUP_DEVICE;
+    attributes.query.prog_ids = address(ids.data());
+    attributes.query.prog_cnt = static_cast<uint32_t>(ids.size());
+    if (bpf(BPF_PROG_QUERY, attributes) < 0) return errno_error("linux.resources.devices: list the device programs");
+    ids.resize(attributes.query.prog_cnt);
+    return ids;
+}
+
+bool is_own(const UniqueFd& program) {
+    bpf_prog_info info{};
+    bpf_attr attributes{};
+    attributes.info.bpf_fd = static_cast<uint32_t>(program.get());
+    attributes.info.info = address(&info);
+    attributes.info.info_len = sizeof info;
+    return bpf(BPF_OBJ_GET_INFO_BY_FD, attributes) == 0 && info.name == kProgramName;
+}
+
+// Pinfold's own among them; empty where there is none.
+Result<UniqueFd> find_own_program(int cgroup_fd) {
+    for (const uint32_t id : TRY(attached_programs(cgroup_fd))) {
+        bpf_attr attributes{};
+        attributes.prog_id = id;
+        UniqueFd program(bpf(BPF_PROG_GET_FD_BY_ID, attributes));
+        if (program && is_own(program)) return program;
+    }
+    return UniqueFd();
 }
 
 }  // namespace
@@ -262,20 +323,11 @@ bool allows_every_device(std::span<const DeviceRule> rules) {
 }
 
 Result<void> attach_device_program(int cgroup_fd, std::span<const bpf_insn> program) {
-    bpf_attr load = load_attributes(program);
-    const UniqueFd loaded(bpf(BPF_PROG_LOAD, load));
-    if (!loaded) {
-        const Error error = errno_error("linux.resources.devices: load the device program");
-        if (debug_enabled()) log_verifier(program);
-        return error;
-    }
-    bpf_attr attach{};
-    attach.target_fd = static_cast<uint32_t>(cgroup_fd);
-    attach.attach_bpf_fd = static_cast<uint32_t>(loaded.get());
-    attach.attach_type = BPF_CGROUP_DEVICE;
-    attach.attach_flags = BPF_F_ALLOW_MULTI;
-    if (bpf(BPF_PROG_ATTACH, attach) < 0) return errno_error("linux.resources.devices: attach the device program");
-    return {};
+    return attach(cgroup_fd, program, UniqueFd());
+}
+
+Result<void> replace_device_program(int cgroup_fd, std::span<const bpf_insn> program) {
+    return attach(cgroup_fd, program, TRY(find_own_program(cgroup_fd)));
 }
 
 }  // namespace pinfold

@@ -21,4 +21,8 @@ bool allows_every_device(std::span<const DeviceRule> rules);
 // Adds to what is attached already: a device is usable if every program allows it.
 Result<void> attach_device_program(int cgroup_fd, std::span<const bpf_insn> program);
 
+// Puts it in the place of the one that pinfold attached to this group before, with no moment between the two; where
+// there is none, it is added. Programs of others stay.
+Result<void> replace_device_program(int cgroup_fd, std::span<const bpf_insn> program);
+
 }  // namespace pinfold

@@ -174,14 +174,26 @@ Result<std::vector<CgroupWrite>> cgroup_writes(const Resources& resources) {
 }
 
 bool is_kernel_default(const CgroupWrite& write) {
-    if (write.file == "cpu.max") return write.value == concat("max ", kDefaultPeriod);
-    constexpr std::array<std::string_view, 3> kUnlimitedAtFirst = {"memory.max", "memory.swap.max", "pids.max"};
-    return write.value == "max" && std::ranges::find(kUnlimitedAtFirst, write.file) != kUnlimitedAtFirst.end();
+    static const std::pair<std::string_view, std::string> kDefaults[] = {
+        {"memory.max", "max"}, {"memory.swap.max", "max"}, {"pids.max", "max"},
+        {"cpu.idle", "0"},     {"cpu.max.burst", "0"},     {"cpu.max", concat("max ", kDefaultPeriod)},
+    };
+    return std::ranges::find(kDefaults, std::pair(std::string_view(write.file), write.value)) != std::end(kDefaults);
 }
 
 std::string_view controller_of(std::string_view file) {
     const std::string_view controller = file.substr(0, file.find('.'));
     return controller == "cgroup" ? std::string_view() : controller;
+}
+
+std::vector<std::string> controllers_of(const std::vector<CgroupWrite>& writes) {
+    std::vector<std::string> controllers;
+    for (const CgroupWrite& write : writes) {
+        const std::string_view controller = controller_of(write.file);
+        const bool known = std::ranges::find(controllers, controller) != controllers.end();
+        if (!controller.empty() && !known) controllers.emplace_back(controller);
+    }
+    return controllers;
 }
 
 std::string properties_of(const std::vector<CgroupWrite>& writes) {

@@ -26,6 +26,9 @@ bool is_kernel_default(const CgroupWrite& write);
 // "memory" for "memory.max"; empty for "cgroup.*", which every group has.
 std::string_view controller_of(std::string_view file);
 
+// Of all of them, each once.
+std::vector<std::string> controllers_of(const std::vector<CgroupWrite>& writes);
+
 // "linux.resources.memory.limit, linux.resources.pids.limit"
 std::string properties_of(const std::vector<CgroupWrite>& writes);
 

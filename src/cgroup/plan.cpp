@@ -1,7 +1,6 @@
 // What a container asks of cgroups, decided before anything is touched.
 #include "cgroup/plan.hpp"
 
-#include <algorithm>
 #include <optional>
 
 #include "base/strings.hpp"
@@ -20,6 +19,10 @@ struct Obstacle {
 std::optional<Obstacle> find_obstacle(const CgroupHost& host, CgroupManager manager) {
     if (manager == CgroupManager::disabled) {
         return Obstacle{"--cgroup-manager disabled was asked for", "drop these limits, or use another cgroup manager"};
+    }
+    if (manager == CgroupManager::systemd) {
+        return Obstacle{"the systemd cgroup manager is not supported yet",
+                        "use --cgroup-manager cgroupfs: for Docker, --exec-opt native.cgroupdriver=cgroupfs"};
     }
     if (host.mount.empty()) {
         return Obstacle{"cgroup v2 is mounted neither at /sys/fs/cgroup nor at /sys/fs/cgroup/unified",
@@ -50,16 +53,6 @@ Result<std::string> group_path(const std::string& configured, const std::string&
     return clean_cgroup_path(concat(kCgroupHome, '/', configured.empty() ? id : configured));
 }
 
-std::vector<std::string> controllers_for(const std::vector<CgroupWrite>& writes) {
-    std::vector<std::string> controllers;
-    for (const CgroupWrite& write : writes) {
-        const std::string_view controller = controller_of(write.file);
-        const bool known = std::ranges::find(controllers, controller) != controllers.end();
-        if (!controller.empty() && !known) controllers.emplace_back(controller);
-    }
-    return controllers;
-}
-
 }  // namespace
 
 Result<std::string> clean_cgroup_path(std::string_view path) {
@@ -88,7 +81,7 @@ Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const
     plan.mount = host.mount;
     plan.hybrid = host.hybrid;
     plan.path = TRY_IN("linux.cgroupsPath", group_path(config.cgroups_path, id));
-    plan.controllers = controllers_for(plan.writes);
+    plan.controllers = controllers_of(plan.writes);
     plan.device_rules = config.resources.devices;
     plan.filter_devices = !allows_every_device(plan.device_rules);
     plan.filter_may_fail = new_user_namespace_or_rootless;

@@ -11,7 +11,7 @@
 
 namespace pinfold {
 
-enum class CgroupManager : uint8_t { cgroupfs, disabled };
+enum class CgroupManager : uint8_t { cgroupfs, systemd, disabled };
 
 struct CgroupPlan {
     bool enabled = false;  // false: no group is made, the container stays in its caller's

@@ -1,5 +1,4 @@
 // Removing a container's group: at once where it is empty, else after an end has been put to all that runs in it.
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,29 +6,20 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <memory>
 
-#include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
+#include "cgroup/deadline.hpp"
 
 namespace pinfold {
 
 namespace {
 
-constexpr int64_t kPatienceMs = 5000;
+constexpr std::chrono::seconds kPatience{5};
 constexpr int64_t kKillAgainMs = 50;
-
-class Deadline {
-public:
-    int64_t left_ms() const { return std::max<int64_t>(0, (end_ - monotonic_ns()) / 1'000'000); }
-
-private:
-    int64_t end_ = monotonic_ns() + kPatienceMs * 1'000'000;
-};
+constexpr int64_t kDyingMs = 1000;
 
 // One whole tree at once, against which no fork can race. Absent before Linux 5.14.
 Result<void> kill_tree(int group) {
@@ -49,34 +39,39 @@ Result<void> kill_members(int group) {
     return {};
 }
 
+Result<bool> is_populated(int events) {
+    char text[256];
+    const ssize_t got = ::pread(events, text, sizeof text, 0);
+    if (got < 0) return errno_error("read cgroup.events");
+    return has_event(std::string_view(text, size_t(got)), "populated");
+}
+
+void await_change(int events, int64_t patience_ms) {
+    pollfd change{events, POLLPRI, 0};
+    ::poll(&change, 1, static_cast<int>(patience_ms));
+}
+
 Result<void> empty_group(int group, const Deadline& deadline) {
     const UniqueFd events = TRY(open_at(group, "cgroup.events", O_RDONLY));
     for (;;) {
-        char text[256];
-        const ssize_t got = ::pread(events.get(), text, sizeof text, 0);
-        if (got < 0) return errno_error("read cgroup.events");
-        if (!has_event(std::string_view(text, size_t(got)), "populated")) return {};
+        if (!TRY(is_populated(events.get()))) return {};
         if (deadline.left_ms() == 0) {
-            return plain_error(concat("processes are still there ", kPatienceMs / 1000, " s after SIGKILL"))
+            return plain_error(concat("processes are still there ", kPatience.count(), " s after SIGKILL"))
                 .with_hint("one that waits for a device or a file server cannot be killed; try again later");
         }
         TRY(kill_members(group));
-        pollfd change{events.get(), POLLPRI, 0};
-        ::poll(&change, 1, static_cast<int>(std::min(deadline.left_ms(), kKillAgainMs)));
+        await_change(events.get(), std::min(deadline.left_ms(), kKillAgainMs));
     }
 }
 
 // Any group directly below, or an empty name.
 Result<std::string> find_child(int group) {
-    UniqueFd again = TRY(open_at(group, ".", O_RDONLY | O_DIRECTORY));
-    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(again.get()), ::closedir);
-    if (!entries) return errno_error("read the groups below");
-    again.release();
-    while (const dirent* entry = ::readdir(entries.get())) {
-        const std::string_view name = entry->d_name;
-        if (entry->d_type == DT_DIR && name != "." && name != "..") return std::string(name);
-    }
-    return std::string();
+    std::string child;
+    TRY(visit_children(group, [&](std::string_view name) {
+        child = name;
+        return false;
+    }));
+    return child;
 }
 
 Result<void> remove_leaf(int parent, const std::string& name, const Deadline& deadline) {
@@ -112,7 +107,7 @@ Result<void> remove_tree(UniqueFd parent, const std::string& top, const Deadline
 }
 
 Result<void> remove_busy(const std::string& mount, const std::string& path) {
-    const Deadline deadline;
+    const Deadline deadline(kPatience);
     const size_t slash = path.rfind('/');
     UniqueFd parent = TRY(open_at(AT_FDCWD, mount + path.substr(0, slash), O_PATH | O_DIRECTORY));
     const std::string name = path.substr(slash + 1);
@@ -139,6 +134,18 @@ Result<void> remove_cgroup(const std::string& mount, const std::string& path) {
     if (!gone && errno != EBUSY && errno != ENOTEMPTY) return errno_error(concat("remove cgroup ", name));
     if (!gone) TRY_IN(concat("remove cgroup ", name), remove_busy(mount, clean));
     remove_empty_home(mount, clean);
+    return {};
+}
+
+Result<void> remove_empty_cgroup(const std::string& mount, const std::string& path) {
+    if (mount.empty() || path.empty()) return {};
+    const std::string clean = TRY(clean_cgroup_path(path));
+    const std::string name = mount + clean;
+    if (const UniqueFd events(::open(concat(name, "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)); events) {
+        if (TRY(is_populated(events.get()))) await_change(events.get(), kDyingMs);
+    }
+    if (::rmdir(name.c_str()) == 0) remove_empty_home(mount, clean);
+    else if (errno != ENOENT) return errno_error(concat("remove cgroup ", name));
     return {};
 }
 

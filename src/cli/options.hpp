@@ -1,26 +1,33 @@
-// What the command line said, as plain data.
+// What the command line said, as plain data: one struct per verb.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
-#include <variant>
+#include <vector>
 
 #include "base/log.hpp"
 #include "cgroup/plan.hpp"
+#include "pinfold/result.hpp"
 
 namespace pinfold {
 
 struct GlobalOptions {
     std::string root;  // of the state directories
+    bool root_is_default = true;
     LogOptions log;
     CgroupManager cgroup_manager = CgroupManager::cgroupfs;
+    std::optional<bool> rootless;  // empty: what the caller's uid says
 };
 
+// create and run, which has the last three too.
 struct RunOptions {
     std::string id;
     std::string bundle = ".";
     std::string config;  // empty: BUNDLE/config.json
     std::string pid_file;
     std::string console_socket;
+    std::string pidfd_socket;
     unsigned preserve_fds = 0;
     bool no_pivot = false;
     bool no_new_keyring = false;
@@ -29,8 +36,32 @@ struct RunOptions {
     bool dry_run = false;
 };
 
-struct StateOptions {
+struct ExecOptions {
     std::string id;
+    std::vector<std::string> args;
+    std::string process_file;
+    std::string cwd;
+    std::vector<std::string> env;
+    std::string user;  // UID[:GID] or NAME[:GROUP]
+    std::vector<uint32_t> additional_gids;
+    std::vector<std::string> capabilities;
+    std::string process_label;
+    std::string apparmor;
+    std::string pid_file;
+    std::string console_socket;
+    std::string pidfd_socket;
+    std::string cgroup;  // [CONTROLLER:]PATH below the container's group
+    unsigned preserve_fds = 0;
+    bool terminal = false;
+    bool detach = false;
+    bool no_new_privileges = false;
+    bool ignore_paused = false;
+};
+
+struct KillOptions {
+    std::string id;
+    std::string signal = "TERM";
+    bool all = false;
 };
 
 struct DeleteOptions {
@@ -38,10 +69,52 @@ struct DeleteOptions {
     bool force = false;
 };
 
+struct ListOptions {
+    bool quiet = false;
+    bool json = false;
+};
+
+struct PsOptions {
+    std::string id;
+    bool json = false;
+    std::vector<std::string> args;  // for ps(1)
+};
+
+// Empty: not given. Sizes are text, since "100M" and "-1" are among them.
+struct UpdateOptions {
+    std::string id;
+    std::string resources_file;  // "-": standard input
+    std::string memory;
+    std::string memory_swap;
+    std::string memory_reservation;
+    std::optional<uint64_t> cpu_shares;
+    std::optional<int64_t> cpu_quota;
+    std::optional<uint64_t> cpu_period;
+    std::optional<uint64_t> cpu_burst;
+    std::optional<int64_t> cpu_idle;
+    std::string cpuset_cpus;
+    std::string cpuset_mems;
+    std::optional<int64_t> pids_limit;
+    std::optional<uint16_t> blkio_weight;
+};
+
+struct EventsOptions {
+    std::string id;
+    bool stats = false;
+    std::string interval = "5s";
+};
+
+struct SpecOptions {
+    std::string bundle = ".";
+    bool rootless = false;
+};
+
 struct CommandLine {
     GlobalOptions global;
-    std::variant<RunOptions, StateOptions, DeleteOptions> verb;
     char** argv = nullptr;
+    std::string title;  // "run 'web'": what an error begins with
+    std::function<Result<int>(const CommandLine&)> verb;
+    int failure = 1;  // the exit code that says so
 };
 
 }  // namespace pinfold

@@ -4,10 +4,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <memory>
+#include <vector>
 
 #include "base/strings.hpp"
+#include "cli/verbs.hpp"
 #include "cli/version.hpp"
 
 namespace pinfold {
@@ -20,61 +24,220 @@ std::string default_root() {
     return ::geteuid() != 0 && usable ? concat(runtime_dir, "/pinfold") : "/run/pinfold";
 }
 
+// An option that is one of a few words, which its help lists.
+template <class Value>
+CLI::Option* add_choice(CLI::App& app, const char* names, Value& out, const std::map<std::string, Value>& choices,
+                        const char* purpose) {
+    std::vector<std::string> words;
+    for (const auto& [word, value] : choices) words.push_back(word);
+    const auto choose = [&out, choices](const std::string& word) { out = choices.at(word); };
+    return app.add_option_function<std::string>(names, choose, purpose)
+        ->check(CLI::IsMember(std::move(words)))
+        ->type_name("");
+}
+
 void add_global_options(CLI::App& app, GlobalOptions& options) {
-    static const std::map<std::string, CgroupManager> kManagers = {{"cgroupfs", CgroupManager::cgroupfs},
-                                                                   {"disabled", CgroupManager::disabled}};
-    static const std::map<std::string, bool> kFormats = {{"text", false}, {"json", true}};
     options.root = default_root();
     app.add_option("--root", options.root, "directory of the containers' states")
         ->type_name("DIR")
-        ->capture_default_str();
+        ->capture_default_str()
+        ->each([&options](const std::string&) { options.root_is_default = false; });
     app.add_flag("--debug", options.log.debug, "show each step with its time");
     app.add_option("--log", options.log.file, "write messages to this file, errors also to standard error")
         ->type_name("FILE");
-    app.add_option("--log-format", options.log.json, "text or json")
-        ->transform(CLI::CheckedTransformer(kFormats))
-        ->type_name("FORMAT");
-    app.add_option("--cgroup-manager", options.cgroup_manager, "cgroupfs, or disabled to touch no cgroup")
-        ->transform(CLI::CheckedTransformer(kManagers))
-        ->type_name("MANAGER");
+    add_choice(app, "--log-format", options.log.json, {{"text", false}, {"json", true}}, "form of the messages");
+    add_choice(app, "--cgroup-manager", options.cgroup_manager,
+               {{"cgroupfs", CgroupManager::cgroupfs},
+                {"systemd", CgroupManager::systemd},
+                {"disabled", CgroupManager::disabled}},
+               "who makes the cgroup; disabled: nobody");
+    app.add_flag_callback(
+        "--systemd-cgroup", [&options] { options.cgroup_manager = CgroupManager::systemd; },
+        "the same as --cgroup-manager systemd");
+    add_choice(app, "--rootless", options.rootless, {{"auto", std::optional<bool>()}, {"true", true}, {"false", false}},
+               "whether to do without a cgroup that cannot be made; auto: if the caller is not root");
 }
 
-void add_run(CLI::App& app, CommandLine& line) {
-    CLI::App* verb = app.add_subcommand("run", "create a container from a bundle, run it to its end, and clean up");
-    auto options = std::make_shared<RunOptions>();
-    verb->add_option("ID", options->id, "a name for the container")->required();
-    verb->add_option("-b,--bundle", options->bundle, "directory of the bundle")
+void add_id(CLI::App& verb, std::string& id) { verb.add_option("ID", id, "the container")->required(); }
+
+void add_output_format(CLI::App& verb, const char* names, bool& json) {
+    add_choice(verb, names, json, {{"table", false}, {"json", true}}, "form of the output");
+}
+
+// What create, run and exec do with the process that they start.
+template <class Options>
+void add_process_options(CLI::App& verb, Options& options) {
+    verb.add_option("--pid-file", options.pid_file, "write the process's pid to this file")->type_name("FILE");
+    verb.add_option("--console-socket", options.console_socket, "send the terminal to this unix socket")
+        ->type_name("SOCKET");
+    verb.add_option("--pidfd-socket", options.pidfd_socket, "send the process's pidfd to this unix socket")
+        ->type_name("SOCKET");
+    verb.add_option("--preserve-fds", options.preserve_fds, "pass this many descriptors after 0, 1, 2")->type_name("N");
+}
+
+void add_create_options(CLI::App& verb, RunOptions& options) {
+    verb.add_option("ID", options.id, "a name for the container")->required();
+    verb.add_option("-b,--bundle", options.bundle, "directory of the bundle")->type_name("DIR")->capture_default_str();
+    verb.add_option("-f,--config", options.config, "config file, if it is not config.json in the bundle")
+        ->type_name("FILE");
+    add_process_options(verb, options);
+    verb.add_flag("--no-pivot", options.no_pivot, "use chroot instead of pivot_root");
+    verb.add_flag("--no-new-keyring", options.no_new_keyring, "keep the caller's session keyring");
+    verb.add_flag("--dry-run", options.dry_run, "print the plan as JSON and do nothing");
+}
+
+void add_run_options(CLI::App& verb, RunOptions& options) {
+    add_create_options(verb, options);
+    verb.add_flag("-d,--detach", options.detach, "return as soon as the container runs");
+    verb.add_flag("--keep", options.keep, "keep the state and the cgroup when the container has ended");
+    verb.add_flag_callback(
+        "--no-subreaper", [] {}, "for callers of runc: pinfold is never a subreaper");
+}
+
+void add_exec_options(CLI::App& verb, ExecOptions& options) {
+    add_id(verb, options.id);
+    verb.add_option("-p,--process", options.process_file, "take the process from this JSON file")->type_name("FILE");
+    verb.add_option("--cwd", options.cwd, "working directory")->type_name("DIR");
+    verb.add_option("-e,--env", options.env, "NAME=VALUE, may be repeated")
+        ->type_name("NAME=VALUE")
+        ->allow_extra_args(false);
+    verb.add_option("-u,--user", options.user, "UID[:GID] or NAME[:GROUP]")->type_name("USER");
+    verb.add_option("-g,--additional-gids", options.additional_gids, "one more group, may be repeated")
+        ->type_name("GID")
+        ->allow_extra_args(false);
+    verb.add_option("-c,--cap", options.capabilities, "add this capability, may be repeated")
+        ->type_name("CAP")
+        ->allow_extra_args(false);
+    verb.add_option("--process-label", options.process_label, "SELinux label")->type_name("LABEL");
+    verb.add_option("--apparmor", options.apparmor, "AppArmor profile")->type_name("PROFILE");
+    verb.add_option("--cgroup", options.cgroup, "a group below the container's")->type_name("PATH");
+    add_process_options(verb, options);
+    verb.add_flag("-t,--tty", options.terminal, "give it a terminal");
+    verb.add_flag("-d,--detach", options.detach, "return as soon as the program runs");
+    verb.add_flag("--no-new-privs", options.no_new_privileges, "forbid new privileges");
+    verb.add_flag("--ignore-paused", options.ignore_paused, "also in a paused container, where it waits");
+}
+
+void add_kill_options(CLI::App& verb, KillOptions& options) {
+    add_id(verb, options.id);
+    verb.add_option("SIGNAL", options.signal, "name or number")->capture_default_str();
+    verb.add_flag("-a,--all", options.all, "to all processes of the container");
+}
+
+void add_delete_options(CLI::App& verb, DeleteOptions& options) {
+    add_id(verb, options.id);
+    verb.add_flag("-f,--force", options.force, "kill it first if it runs; succeed if there is no such container");
+}
+
+void add_list_options(CLI::App& verb, ListOptions& options) {
+    verb.add_flag("-q,--quiet", options.quiet, "print the ids only");
+    add_output_format(verb, "-f,--format", options.json);
+}
+
+void add_ps_options(CLI::App& verb, PsOptions& options) {
+    add_id(verb, options.id);
+    add_output_format(verb, "--format", options.json);
+}
+
+void add_update_options(CLI::App& verb, UpdateOptions& options) {
+    add_id(verb, options.id);
+    verb.add_option("-r,--resources", options.resources_file,
+                    "take linux.resources from this JSON file; -: from standard input")
+        ->type_name("FILE");
+    verb.add_option("--memory", options.memory, "bytes, or with a unit as in 100M; -1: unlimited")->type_name("SIZE");
+    verb.add_option("--memory-swap", options.memory_swap, "memory and swap together")->type_name("SIZE");
+    verb.add_option("--memory-reservation", options.memory_reservation, "soft limit")->type_name("SIZE");
+    verb.add_option("--cpu-share", options.cpu_shares, "relative weight, 2 to 262144")->type_name("N");
+    verb.add_option("--cpu-quota", options.cpu_quota, "microseconds per period; -1: unlimited")->type_name("N");
+    verb.add_option("--cpu-period", options.cpu_period, "microseconds")->type_name("N");
+    verb.add_option("--cpu-burst", options.cpu_burst, "microseconds that may be saved up")->type_name("N");
+    verb.add_option("--cpu-idle", options.cpu_idle, "1: run only when nothing else does")->type_name("N");
+    verb.add_option("--cpuset-cpus", options.cpuset_cpus, "as in 0-3,7")->type_name("LIST");
+    verb.add_option("--cpuset-mems", options.cpuset_mems, "memory nodes")->type_name("LIST");
+    verb.add_option("--pids-limit", options.pids_limit, "number of tasks; -1: unlimited")->type_name("N");
+    verb.add_option("--blkio-weight", options.blkio_weight, "relative weight, 10 to 1000")->type_name("N");
+}
+
+void add_events_options(CLI::App& verb, EventsOptions& options) {
+    add_id(verb, options.id);
+    verb.add_flag("--stats", options.stats, "print the statistics once");
+    verb.add_option("--interval", options.interval, "time between statistics, as in 500ms or 5s")
+        ->type_name("TIME")
+        ->capture_default_str();
+}
+
+void add_spec_options(CLI::App& verb, SpecOptions& options) {
+    verb.add_option("-b,--bundle", options.bundle, "directory to write config.json to")
         ->type_name("DIR")
         ->capture_default_str();
-    verb->add_option("-f,--config", options->config, "config file, if it is not config.json in the bundle")
-        ->type_name("FILE");
-    verb->add_option("--pid-file", options->pid_file, "write the pid of the container's first process here")
-        ->type_name("FILE");
-    verb->add_option("--console-socket", options->console_socket, "send the terminal to this unix socket")
-        ->type_name("SOCKET");
-    verb->add_option("--preserve-fds", options->preserve_fds, "pass this many descriptors after 0, 1, 2")
-        ->type_name("N");
-    verb->add_flag("--no-pivot", options->no_pivot, "use chroot instead of pivot_root");
-    verb->add_flag("--no-new-keyring", options->no_new_keyring, "keep the caller's session keyring");
-    verb->add_flag("-d,--detach", options->detach, "return as soon as the container runs");
-    verb->add_flag("--keep", options->keep, "keep the state and the cgroup when the container has ended");
-    verb->add_flag("--dry-run", options->dry_run, "print the plan as JSON and do nothing");
-    verb->callback([&line, options] { line.verb = *options; });
+    verb.add_flag("--rootless", options.rootless, "for a user without privileges");
 }
 
-void add_state(CLI::App& app, CommandLine& line) {
-    CLI::App* verb = app.add_subcommand("state", "print the state of a container as JSON");
-    auto options = std::make_shared<StateOptions>();
-    verb->add_option("ID", options->id, "the container")->required();
-    verb->callback([&line, options] { line.verb = *options; });
+// Not one that a program is likely to end with: callers tell the two apart by it.
+constexpr int kExecFailed = 255;
+
+using Id = std::string;
+void add_nothing(CLI::App&, std::monostate&) {}
+
+struct Verb {
+    const char* name;
+    const char* purpose;
+    void (*add)(CLI::App& verb, CommandLine& line);
+};
+
+template <class Options>
+std::string id_of(const Options& options) {
+    if constexpr (std::same_as<Options, Id>) return options;
+    else if constexpr (requires { options.id; }) return options.id;
+    else return "";
 }
 
-void add_delete(CLI::App& app, CommandLine& line) {
-    CLI::App* verb = app.add_subcommand("delete", "remove what is left of a stopped container");
-    auto options = std::make_shared<DeleteOptions>();
-    verb->add_option("ID", options->id, "the container")->required();
-    verb->add_flag("-f,--force", options->force, "kill it first if it runs; succeed if there is no such container");
-    verb->callback([&line, options] { line.verb = *options; });
+// Options of one verb: registered with add, and handed to run once they are parsed.
+template <class Options, void (*add)(CLI::App&, Options&), Result<int> (*run)(const Options&, const CommandLine&)>
+void add_verb(CLI::App& verb, CommandLine& line) {
+    auto options = std::make_shared<Options>();
+    add(verb, *options);
+    // From the first word that is no option on, these are another program's arguments.
+    constexpr bool kTakesArguments = requires { options->args; };
+    if (kTakesArguments) verb.prefix_command()->allow_extras();
+    verb.callback([&verb, &line, options] {
+        if constexpr (kTakesArguments) options->args = verb.remaining();
+        if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
+        const std::string id = id_of(*options);
+        line.title = id.empty() ? verb.get_name() : concat(verb.get_name(), " ", pinfold::quoted(id));
+        line.verb = [options](const CommandLine& all) { return run(*options, all); };
+    });
+}
+
+Result<int> run_spec(const SpecOptions& options, const CommandLine&) { return verb_spec(options); }
+Result<int> run_features(const std::monostate&, const CommandLine&) { return verb_features(); }
+
+constexpr Verb kVerbs[] = {
+    {"create", "create a container from a bundle; its program waits for start",
+     add_verb<RunOptions, add_create_options, verb_create>},
+    {"start", "let the program of a created container run", add_verb<Id, add_id, verb_start>},
+    {"run", "create a container, run it to its end, and clean up", add_verb<RunOptions, add_run_options, verb_run>},
+    {"exec", "run one more program in a container", add_verb<ExecOptions, add_exec_options, verb_exec>},
+    {"kill", "send a signal to a container", add_verb<KillOptions, add_kill_options, verb_kill>},
+    {"delete", "remove what is left of a stopped container", add_verb<DeleteOptions, add_delete_options, verb_delete>},
+    {"state", "print the state of a container as JSON", add_verb<Id, add_id, verb_state>},
+    {"list", "list the containers", add_verb<ListOptions, add_list_options, verb_list>},
+    {"ps", "list the processes of a container", add_verb<PsOptions, add_ps_options, verb_ps>},
+    {"pause", "freeze all processes of a container", add_verb<Id, add_id, verb_pause>},
+    {"resume", "let a paused container go on", add_verb<Id, add_id, verb_resume>},
+    {"update", "change the limits of a container", add_verb<UpdateOptions, add_update_options, verb_update>},
+    {"events", "print statistics and events of a container", add_verb<EventsOptions, add_events_options, verb_events>},
+    {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, run_spec>},
+    {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
+};
+
+// CLI11 takes its time for what is not used: only the verbs that the arguments name, or all where they name none.
+void add_verbs(CLI::App& app, const std::vector<std::string_view>& words, CommandLine& line) {
+    const auto is_named = [&](const Verb& verb) { return std::ranges::find(words, verb.name) != words.end(); };
+    const bool any = std::ranges::any_of(kVerbs, is_named);
+    for (const Verb& verb : kVerbs) {
+        if (!any || is_named(verb)) verb.add(*app.add_subcommand(verb.name, verb.purpose), line);
+    }
 }
 
 }  // namespace
@@ -86,9 +249,7 @@ std::variant<CommandLine, int> parse_arguments(int argc, char** argv) {
     app.set_version_flag("-v,--version", kVersionText);
     app.require_subcommand(1);
     add_global_options(app, line.global);
-    add_run(app, line);
-    add_state(app, line);
-    add_delete(app, line);
+    add_verbs(app, {argv + 1, argv + argc}, line);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -1,10 +1,11 @@
-// pinfold run: config, plan, container.
+// pinfold run and create: config, plan, container.
+#include <unistd.h>
+
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <cstdlib>
 
-#include "base/fs.hpp"
+#include "base/clock.hpp"
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/own_binary.hpp"
@@ -26,7 +27,8 @@ Result<std::string> absolute(const std::string& path) {
 Result<void> check_terminal(const Process& process, const RunOptions& options) {
     const bool socket = !options.console_socket.empty();
     if (process.terminal && options.detach && !socket) {
-        return plain_error("process.terminal with --detach needs --console-socket: nobody would hold the terminal");
+        return plain_error(
+            "process.terminal without a foreground needs --console-socket: nobody would hold the terminal");
     }
     if (!process.terminal && socket) return plain_error("--console-socket needs process.terminal to be true");
     return {};
@@ -35,42 +37,76 @@ Result<void> check_terminal(const Process& process, const RunOptions& options) {
 // Without id maps the container's root is the host's, so pinfold will have to start again from a protected file
 // (CVE-2019-5736). The sooner it does, the less is done twice; the plan decides on the other configs.
 Result<void> protect_early(const std::string& config, char** argv) {
-    const Result<std::string> text = read_file(config);
-    if (!text || text->find("\"uidMappings\"") != std::string::npos) return {};
+    if (config.find("\"uidMappings\"") != std::string::npos) return {};
     return run_from_readonly_binary(argv);
 }
 
-PlanOptions plan_options(const RunOptions& options, std::string bundle, CgroupManager manager) {
-    return {options.id, std::move(bundle), manager, !options.no_pivot, !options.no_new_keyring, options.preserve_fds};
+PlanOptions plan_options(const RunOptions& options, std::string bundle, const GlobalOptions& global) {
+    return {options.id,        std::move(bundle),       global.cgroup_manager, global.rootless,
+            !options.no_pivot, !options.no_new_keyring, options.preserve_fds};
 }
 
-Result<int> print_plan(const Plan& plan) {
-    const std::string text = dump_plan(plan);
-    if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) return errno_error("print the plan");
-    return 0;
+ContainerRecord make_record(const Plan& plan, const Spec& spec) {
+    ContainerRecord record;
+    record.id = plan.id;
+    record.oci_version = spec.oci_version;
+    record.bundle = plan.bundle;
+    record.rootfs = plan.root.path;
+    record.created = rfc3339_now();
+    if (plan.cgroup.enabled) {
+        record.cgroup_mount = plan.cgroup.mount;
+        record.cgroup_path = plan.cgroup.path;
+    }
+    record.owner = ::geteuid();
+    record.poststart_hooks = !spec.hooks.poststart.empty();
+    record.poststop_hooks = !spec.hooks.poststop.empty();
+    record.annotations = spec.annotations;
+    return record;
+}
+
+LaunchOptions launch_options(const RunOptions& options, const CommandLine& line) {
+    LaunchOptions launch;
+    launch.child.pid_file = options.pid_file;
+    launch.child.console_socket = options.console_socket;
+    launch.child.pidfd_socket = options.pidfd_socket;
+    launch.child.seccomp_cache = concat(line.global.root, "/.seccomp");
+    launch.child.detach = options.detach;
+    launch.state_root = line.global.root;
+    launch.keep = options.keep;
+    launch.argv = line.argv;
+    return launch;
+}
+
+template <class Launch>
+Result<int> with_plan(const RunOptions& options, const CommandLine& line, Launch launch) {
+    TRY(check_container_id(options.id));
+    std::string bundle = TRY(absolute(options.bundle));
+    const std::string file = options.config.empty() ? concat(bundle, "/config.json") : options.config;
+    std::string config = TRY(read_config(file));
+    if (!options.dry_run) TRY(protect_early(config, line.argv));
+    const Spec spec = TRY(parse_config(config, file, bundle));
+    TRY(check_terminal(*spec.process, options));
+    const Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), gather_host_facts()));
+    if (options.dry_run) {
+        TRY(print(dump_plan(plan)));
+        return 0;
+    }
+    return launch(NewContainer{plan, make_record(plan, spec), std::move(config)}, launch_options(options, line));
 }
 
 }  // namespace
 
 Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
-    TRY(check_container_id(options.id));
-    std::string bundle = TRY(absolute(options.bundle));
-    const std::string config = options.config.empty() ? concat(bundle, "/config.json") : options.config;
-    if (!options.dry_run) TRY(protect_early(config, line.argv));
-    const Spec spec = TRY(load_spec(bundle, config));
-    TRY(check_terminal(*spec.process, options));
-    const Plan plan =
-        TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global.cgroup_manager), gather_host_facts()));
-    if (options.dry_run) return print_plan(plan);
-    LaunchOptions launch;
-    launch.state_root = line.global.root;
-    launch.pid_file = options.pid_file;
-    launch.console_socket = options.console_socket;
-    launch.seccomp_cache = concat(line.global.root, "/.seccomp");
-    launch.detach = options.detach;
-    launch.keep = options.keep;
-    launch.argv = line.argv;
-    return run_container(plan, spec, launch);
+    return with_plan(options, line, run_container);
+}
+
+Result<int> verb_create(const RunOptions& options, const CommandLine& line) {
+    RunOptions background = options;
+    background.detach = true;
+    return with_plan(background, line, [](const NewContainer& container, const LaunchOptions& launch) -> Result<int> {
+        TRY(create_container(container, launch));
+        return 0;
+    });
 }
 
 }  // namespace pinfold

@@ -6,8 +6,23 @@
 
 namespace pinfold {
 
+Result<int> verb_create(const RunOptions& options, const CommandLine& line);
 Result<int> verb_run(const RunOptions& options, const CommandLine& line);
-Result<int> verb_state(const StateOptions& options, const CommandLine& line);
+Result<int> verb_start(const std::string& id, const CommandLine& line);
+Result<int> verb_exec(const ExecOptions& options, const CommandLine& line);
+Result<int> verb_kill(const KillOptions& options, const CommandLine& line);
 Result<int> verb_delete(const DeleteOptions& options, const CommandLine& line);
+Result<int> verb_state(const std::string& id, const CommandLine& line);
+Result<int> verb_list(const ListOptions& options, const CommandLine& line);
+Result<int> verb_ps(const PsOptions& options, const CommandLine& line);
+Result<int> verb_pause(const std::string& id, const CommandLine& line);
+Result<int> verb_resume(const std::string& id, const CommandLine& line);
+Result<int> verb_update(const UpdateOptions& options, const CommandLine& line);
+Result<int> verb_events(const EventsOptions& options, const CommandLine& line);
+Result<int> verb_spec(const SpecOptions& options);
+Result<int> verb_features();
+
+// For what a verb answers: all of it on standard output, or an error.
+Result<void> print(const std::string& text);
 
 }  // namespace pinfold

@@ -1,33 +1,22 @@
 // Who the payload is.
 #include "kernel/credentials.hpp"
 
-#include <fcntl.h>
 #include <grp.h>
 #include <linux/keyctl.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
-#include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
 
 namespace pinfold {
 
 namespace {
-
-constexpr size_t kMaxPasswd = size_t{1} << 20;  // the file is the container's: do not read without end
-
-std::string read_passwd() {
-    const Result<UniqueFd> file = open_at(AT_FDCWD, "/etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (!file) return {};
-    std::string text(kMaxPasswd, '\0');
-    const ssize_t length = ::read(file->get(), text.data(), text.size());
-    text.resize(length < 0 ? 0 : size_t(length));
-    return text;
-}
 
 // A joined user namespace may deny setgroups. That is no loss if there are no groups to drop and none to add.
 Result<void> set_groups(const std::vector<gid_t>& groups) {
@@ -37,7 +26,24 @@ Result<void> set_groups(const std::vector<gid_t>& groups) {
     return errno_error(code, "set the additional groups").with_hint("each group must be in the container's gid map");
 }
 
+// 0, or some other id where the container has no root.
+uint32_t id_for_set_up(const std::vector<IdRange>& ranges) {
+    const bool has_root =
+        std::any_of(ranges.begin(), ranges.end(), [](const IdRange& range) { return range.inside == 0; });
+    return has_root || ranges.empty() ? 0 : ranges.front().inside;
+}
+
 }  // namespace
+
+Result<void> become_namespace_root(const IdMaps& maps) {
+    const gid_t gid = id_for_set_up(maps.gids);
+    const uid_t uid = id_for_set_up(maps.uids);
+    if (::setresgid(gid, gid, gid) != 0) return errno_error(concat("become group ", gid, " of the user namespace"));
+    if (::setresuid(uid, uid, uid) != 0) return errno_error(concat("become user ", uid, " of the user namespace"));
+    // The change of ids has cleared it.
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
+    return {};
+}
 
 Result<void> change_identity(const Identity& identity) {
     if (::prctl(PR_SET_KEEPCAPS, 1) != 0) return errno_error("keep capabilities");
@@ -64,17 +70,6 @@ Result<void> join_new_keyring(const std::string& name) {
 Result<void> forbid_new_privileges() {
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno_error("set no_new_privs");
     return {};
-}
-
-std::string home_directory(uid_t uid) {
-    const std::string passwd = read_passwd();
-    for (const std::string_view line : split(passwd, '\n')) {
-        const std::vector<std::string_view> fields = split(line, ':');  // name:password:uid:gid:gecos:home:shell
-        if (fields.size() >= 6 && parse_number<uid_t>(fields[2]) == uid && fields[5].starts_with('/')) {
-            return std::string(fields[5]);
-        }
-    }
-    return "/";
 }
 
 }  // namespace pinfold

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/id_maps.hpp"
 #include "pinfold/result.hpp"
 
 namespace pinfold {
@@ -17,6 +18,10 @@ struct Identity {
     bool set_groups = true;  // false where the user namespace denies setgroups
 };
 
+// In a user namespace that was just entered, with all capabilities over it but an id that it may not know: files that
+// we make need an owner that it can name. Sets the parent-death signal again.
+Result<void> become_namespace_root(const IdMaps& maps);
+
 // Keeps the permitted capabilities across the change; apply_capabilities() decides on them afterwards.
 Result<void> change_identity(const Identity& identity);
 
@@ -24,8 +29,5 @@ Result<void> change_identity(const Identity& identity);
 Result<void> join_new_keyring(const std::string& name);
 
 Result<void> forbid_new_privileges();
-
-// "/root" from the container's /etc/passwd, "/" where it says nothing. Call it as the user itself.
-std::string home_directory(uid_t uid);
 
 }  // namespace pinfold

@@ -176,6 +176,19 @@ Actions describe_seccomp(const std::optional<Seccomp>& seccomp) {
                    " system calls")};
 }
 
+Actions hook_words(std::string_view kind, const std::vector<Hook>& hooks, std::string_view where) {
+    return each(hooks, [&](const Hook& hook) { return concat(kind, ": run ", hook.path, " ", where); });
+}
+
+Actions describe_create_hooks(const Hooks& hooks) {
+    Actions actions = hook_words("prestart", hooks.prestart, "on the host");
+    for (Actions more : {hook_words("createRuntime", hooks.create_runtime, "on the host"),
+                         hook_words("createContainer", hooks.create_container, "in the container's namespaces")}) {
+        actions.insert(actions.end(), more.begin(), more.end());
+    }
+    return actions;
+}
+
 Actions when(bool condition, std::string action) { return condition ? Actions{std::move(action)} : Actions{}; }
 
 Actions describe_parent_step(Step step, const Plan& plan) {
@@ -243,6 +256,8 @@ std::vector<std::string> describe_step(Step step, const Plan& plan) {
         case Step::keyring: return when(!plan.keyring.empty(), concat("join the new session keyring ", plan.keyring));
         case Step::hostname: return when(!plan.hostname.empty(), plan.hostname);
         case Step::domainname: return when(!plan.domainname.empty(), plan.domainname);
+        case Step::create_hooks: return describe_create_hooks(plan.hooks);
+        case Step::start_hooks: return hook_words("startContainer", plan.hooks.start_container, "in the container");
         case Step::sysctl:
             return each(plan.sysctls,
                         [](const SysctlSetting& setting) { return concat(setting.key, " = ", setting.value); });

@@ -63,12 +63,15 @@ Result<void> check_mount_namespace(const Spec& spec) {
         "root.readonly must not be set");
 }
 
+std::string keyring_name(const std::string& id) { return concat("_ses.", id); }
+
 // The payload's uid as the host sees it; nothing where the container's ids are not ours to know.
-std::optional<uid_t> plan_stream_owner(const Plan& plan) {
-    const uid_t uid = plan.process.identity.uid;
-    if (plan.process.terminal || plan.namespaces.joins(CLONE_NEWUSER)) return std::nullopt;
-    if (!plan.id_maps) return uid == 0 ? std::nullopt : std::optional(uid);
-    for (const IdRange& range : plan.id_maps->uids) {
+std::optional<uid_t> plan_stream_owner(const ProcessPlan& process, const NamespacePlan& namespaces,
+                                       const std::optional<IdMaps>& maps) {
+    const uid_t uid = process.identity.uid;
+    if (process.terminal || namespaces.joins(CLONE_NEWUSER)) return std::nullopt;
+    if (!maps) return uid == 0 ? std::nullopt : std::optional(uid);
+    for (const IdRange& range : maps->uids) {
         if (uid >= range.inside && uid - range.inside < range.count) return range.outside + (uid - range.inside);
     }
     return std::nullopt;
@@ -93,22 +96,41 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     if (new_user) plan.id_maps = plan_id_maps(config.uid_mappings, config.gid_mappings, host);
     plan.parent_opens_sources = new_user && host.is_root();
     plan.protect_binary = binary_is_reachable(plan.id_maps, host);
-    if (options.new_keyring) plan.keyring = concat("_ses.", options.id);
+    if (options.new_keyring) plan.keyring = keyring_name(options.id);
     plan.hostname = spec.hostname;
     plan.domainname = spec.domainname;
     plan.sysctls = plan_sysctls(config.sysctl);
     plan.root = plan_root(spec, options);
-    plan.cgroup =
-        TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || !host.is_root()));
+    const bool rootless = options.rootless.value_or(!host.is_root());
+    plan.cgroup = TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || rootless));
     plan.mounts = TRY(plan_mounts(spec, options, plan.cgroup));
     plan.bind_devices = new_user;
     plan_devices(spec, plan);
     plan.masked_paths = config.masked_paths;
     plan.readonly_paths = config.readonly_paths;
-    plan.process = plan_process(spec, options, host);
+    plan.process = plan_process(spec, options.preserve_fds, host);
     if (plan.id_maps && plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
-    plan.stream_owner = plan_stream_owner(plan);
+    plan.stream_owner = plan_stream_owner(plan.process, plan.namespaces, plan.id_maps);
+    plan.hooks = spec.hooks;
     plan.seccomp = config.seccomp;
+    return plan;
+}
+
+ExecPlan plan_exec(Spec spec, const std::string& id, const ExecOverrides& overrides, const HostFacts& host) {
+    spec.process = overrides.process;
+    const NamespacePlan namespaces = plan_namespaces(spec.linux_, host);
+    ExecPlan plan;
+    plan.process = plan_process(spec, overrides.preserve_fds, host);
+    plan.user = overrides.user;
+    for (const Namespace& one : spec.linux_.namespaces) plan.namespaces |= namespace_flag(one.type);
+    if (namespaces.creates(CLONE_NEWUSER)) {
+        plan.id_maps = plan_id_maps(spec.linux_.uid_mappings, spec.linux_.gid_mappings, host);
+        if (plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
+    }
+    plan.protect_binary = binary_is_reachable(plan.id_maps, host);
+    plan.keyring = keyring_name(id);
+    if (plan.user.empty()) plan.stream_owner = plan_stream_owner(plan.process, namespaces, plan.id_maps);
+    plan.seccomp = spec.linux_.seccomp;
     return plan;
 }
 

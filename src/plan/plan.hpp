@@ -31,6 +31,7 @@ struct PlanOptions {
     std::string id;
     std::string bundle;  // absolute
     CgroupManager cgroup_manager = CgroupManager::cgroupfs;
+    std::optional<bool> rootless;  // empty: if the caller is not root
     bool pivot = true;
     bool new_keyring = true;
     unsigned preserve_fds = 0;
@@ -95,10 +96,32 @@ struct Plan {
     ProcessPlan process;
     std::optional<uid_t>
         stream_owner;  // on the host: whom pipes on 0, 1, 2 are given to, so that /dev/stdout can be opened
+    Hooks hooks;
     std::optional<Seccomp> seccomp;  // compiled by the launcher: a dry run does not need it
 
     bool new_mount_namespace() const;
 };
+
+// What exec adds to the configuration of a container that exists.
+struct ExecOverrides {
+    Process process;
+    std::string user;  // to be looked up inside; empty: process.user
+    unsigned preserve_fds = 0;
+};
+
+// A further process in a container.
+struct ExecPlan {
+    ProcessPlan process;
+    std::string user;         // to be looked up inside
+    uint64_t namespaces = 0;  // CLONE_NEW*: what the container has of its own, or has joined
+    std::optional<IdMaps> id_maps;
+    bool protect_binary = false;
+    std::string keyring;
+    std::optional<uid_t> stream_owner;
+    std::optional<Seccomp> seccomp;
+};
+
+ExecPlan plan_exec(Spec spec, const std::string& id, const ExecOverrides& overrides, const HostFacts& host);
 
 Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostFacts& host);
 
@@ -106,7 +129,8 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
 NamespacePlan plan_namespaces(const Linux& config, const HostFacts& host);
 Result<std::vector<MountRequest>> plan_mounts(const Spec& spec, const PlanOptions& options, const CgroupPlan& cgroup);
 void plan_devices(const Spec& spec, Plan& plan);
-ProcessPlan plan_process(const Spec& spec, const PlanOptions& options, const HostFacts& host);
+ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFacts& host);
+uint64_t namespace_flag(NamespaceType type);
 IdMaps plan_id_maps(const std::vector<IdMapping>& uids, const std::vector<IdMapping>& gids, const HostFacts& host);
 
 }  // namespace pinfold

@@ -11,7 +11,19 @@ namespace pinfold {
 
 namespace {
 
-uint64_t clone_flag(NamespaceType type) {
+std::vector<IdRange> ranges(const std::vector<IdMapping>& mappings) {
+    std::vector<IdRange> result;
+    for (const IdMapping& mapping : mappings) result.push_back({mapping.container_id, mapping.host_id, mapping.size});
+    return result;
+}
+
+bool maps_only(const std::vector<IdRange>& map, uint32_t id) {
+    return map.size() == 1 && map[0].count == 1 && map[0].outside == id;
+}
+
+}  // namespace
+
+uint64_t namespace_flag(NamespaceType type) {
     switch (type) {
         case NamespaceType::mount: return CLONE_NEWNS;
         case NamespaceType::pid: return CLONE_NEWPID;
@@ -25,22 +37,10 @@ uint64_t clone_flag(NamespaceType type) {
     return 0;
 }
 
-std::vector<IdRange> ranges(const std::vector<IdMapping>& mappings) {
-    std::vector<IdRange> result;
-    for (const IdMapping& mapping : mappings) result.push_back({mapping.container_id, mapping.host_id, mapping.size});
-    return result;
-}
-
-bool maps_only(const std::vector<IdRange>& map, uint32_t id) {
-    return map.size() == 1 && map[0].count == 1 && map[0].outside == id;
-}
-
-}  // namespace
-
 NamespacePlan plan_namespaces(const Linux& config, const HostFacts& host) {
     NamespacePlan plan;
     for (const Namespace& one : config.namespaces) {
-        const uint64_t flag = clone_flag(one.type);
+        const uint64_t flag = namespace_flag(one.type);
         if (!one.path.empty()) plan.join.push_back({flag, one.path});
         else if (one.type == NamespaceType::cgroup) plan.create_in_child |= flag;
         else if (one.type == NamespaceType::time) plan.create_time = true;

@@ -131,7 +131,7 @@ bool has_home(const std::vector<std::string>& env) {
 
 }  // namespace
 
-ProcessPlan plan_process(const Spec& spec, const PlanOptions& options, const HostFacts& host) {
+ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFacts& host) {
     const Process& process = *spec.process;
     const bool in_user_namespace = std::any_of(spec.linux_.namespaces.begin(), spec.linux_.namespaces.end(),
                                                [](const Namespace& one) { return one.type == NamespaceType::user; });
@@ -159,7 +159,7 @@ ProcessPlan plan_process(const Spec& spec, const PlanOptions& options, const Hos
         plan.window = winsize{static_cast<unsigned short>(process.console_size->height),
                               static_cast<unsigned short>(process.console_size->width), 0, 0};
     }
-    plan.preserve_fds = options.preserve_fds;
+    plan.preserve_fds = preserve_fds;
     return plan;
 }
 

@@ -21,12 +21,13 @@ const char* step_name(Step step) {
         case Step::keyring: return "keyring";
         case Step::hostname: return "hostname";
         case Step::domainname: return "domainname";
-        case Step::sysctl: return "sysctl";
         case Step::mount_namespace: return "mount namespace";
         case Step::root: return "root";
         case Step::mounts: return "mounts";
         case Step::devices: return "devices";
         case Step::links: return "links";
+        case Step::create_hooks: return "hooks";
+        case Step::sysctl: return "sysctl";
         case Step::terminal: return "terminal";
         case Step::masked_paths: return "masked paths";
         case Step::readonly_paths: return "read-only paths";
@@ -40,6 +41,8 @@ const char* step_name(Step step) {
         case Step::bounding_set: return "bounding set";
         case Step::user: return "user";
         case Step::executable: return "executable";
+        case Step::await_start: return "start";
+        case Step::start_hooks: return "hooks";
         case Step::capabilities: return "capabilities";
         case Step::no_new_privileges: return "no new privileges";
         case Step::seccomp: return "seccomp";

@@ -3,10 +3,10 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,47 +14,34 @@
 #include <cerrno>
 #include <climits>
 
-#include "base/fs.hpp"
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "kernel/masked_paths.hpp"
-#include "kernel/syscalls.hpp"
 #include "kernel/terminal.hpp"
-#include "process/executable.hpp"
+#include "process/hooks.hpp"
+#include "process/payload.hpp"
 #include "process/step.hpp"
-#include "seccomp/load.hpp"
+#include "state/record.hpp"
 
 namespace pinfold {
 
 namespace {
 
 // Until the payload runs, a parent that dies takes this half-made container with it.
-Result<void> start_session(const Channel& channel) {
+Result<void> start_session(InitContext& context) {
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
-    const std::optional<Packet> go = TRY(channel.receive());
+    const std::optional<Packet> go = TRY(context.channel.receive());
     if (!go) return plain_error("the parent is gone");
+    context.host_pid = go->pid;
     if (::setsid() < 0) return errno_error("setsid");
     ::umask(0);  // modes below are exact; the payload's umask is set with its user
     return {};
 }
 
-// 0, or some other id where the container has no root.
-uint32_t id_for_set_up(const std::vector<IdRange>& ranges) {
-    const bool has_root =
-        std::any_of(ranges.begin(), ranges.end(), [](const IdRange& range) { return range.inside == 0; });
-    return has_root ? 0 : ranges.front().inside;
-}
-
-// Who we are: the caller's uid, unknown in the new namespace, with all capabilities in it. Files that we make
-// need an owner that the namespace can name.
-Result<void> become_namespace_root(const IdMaps& maps) {
+// Who we are: the caller's uid, unknown in the new namespace, with all capabilities in it.
+Result<void> enter_user_namespace(const IdMaps& maps) {
     if (!maps.deny_setgroups && ::setgroups(0, nullptr) != 0) return errno_error("drop the caller's groups");
-    const gid_t gid = id_for_set_up(maps.gids);
-    const uid_t uid = id_for_set_up(maps.uids);
-    if (::setresgid(gid, gid, gid) != 0) return errno_error(concat("change to group ", gid));
-    if (::setresuid(uid, uid, uid) != 0) return errno_error(concat("change to user ", uid));
-    // The change of ids has cleared it.
-    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
-    return {};
+    return become_namespace_root(maps);
 }
 
 Result<void> create_late_namespaces(uint64_t flags) {
@@ -86,84 +73,52 @@ Result<void> make_mounts(const RootFd& root, const std::vector<MountRequest>& re
 
 Result<void> set_up_terminal(const RootFd& root, const ProcessPlan& process, const InitContext& context) {
     const Pty pty = TRY(open_container_pty(root.get()));
-    if (context.window) TRY(set_window_size(pty.master.get(), context.window->ws_row, context.window->ws_col));
-    TRY(own_terminal(pty.slave.get(), process.identity.uid));
     TRY(bind_console(root, pty.slave.get()));
-    if (context.console_socket) TRY(send_fd(context.console_socket.get(), pty.master.get(), "/dev/ptmx"));
-    else TRY(context.channel.send_terminal(pty.master.get()));
-    return attach_terminal(pty.slave.get());
+    return hand_over_terminal(pty, process.identity.uid, context.window, context.console_socket.get(), context.channel);
 }
 
-// The directory may be reached through symlinks, but never through a magic link such as /proc/self/fd/7, and it must
-// lie below the root: a descriptor of the host's that leaked in must not become a way out (CVE-2024-21626).
-Result<void> change_directory(const std::string& path) {
-    open_how how{};
-    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    how.resolve = RESOLVE_NO_MAGICLINKS;
-    const UniqueFd directory(sys_openat2(AT_FDCWD, path.c_str(), how));
-    if (!directory) return errno_error(path);
-    if (::fchdir(directory.get()) != 0) return errno_error(path);
-    char name[PATH_MAX];
-    if (::syscall(SYS_getcwd, name, sizeof name) < 0) return errno_error(concat(path, ": getcwd"));
-    if (name[0] != '/') return plain_error(concat(path, " is outside of the container's root"));
-    return {};
+std::string hook_state(const InitContext& context) {
+    return state_to_json({.record = *context.record, .status = Status::created, .pid = context.host_pid});
 }
 
-Result<void> make_directories(const std::string& path) {
-    const RootFd root(TRY(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY)));
-    TRY(root.make_directory(path));
-    return {};
-}
-
-// As root, since the payload's user may be given a directory that it could not enter itself. False: as the user then.
-Result<bool> enter_cwd(const std::string& path) {
-    Result<void> entered = change_directory(path);
-    if (!entered && entered.error().code == ENOENT) {
-        TRY(make_directories(path));
-        entered = change_directory(path);
+// Before the root changes: the hooks' paths are the host's, and what they add to the mounts is still masked below.
+Result<void> run_create_hooks(const Plan& plan, const InitContext& context) {
+    if (!plan.hooks.prestart.empty() || !plan.hooks.create_runtime.empty()) {
+        TRY(context.channel.send(Message::mounted));
+        if (!TRY(context.channel.receive())) return plain_error("the parent is gone");
     }
-    if (entered) return true;
-    if (entered.error().code == EACCES) return false;
-    return std::move(entered).error();
+    if (plan.hooks.create_container.empty()) return {};
+    return run_hooks("createContainer", plan.hooks.create_container, hook_state(context));
 }
 
-Result<void> change_user(const ProcessPlan& process, bool in_cwd) {
-    ::umask(process.umask.value_or(0022));
-    TRY(change_identity(process.identity));
-    if (!in_cwd) TRY_IN("cwd", change_directory(process.cwd));
-    return {};
+// As part of start, inside, as the payload's user.
+Result<void> run_start_hooks(const Plan& plan, const InitContext& context) {
+    if (plan.hooks.start_container.empty()) return {};
+    return run_hooks("startContainer", plan.hooks.start_container, hook_state(context));
 }
 
-// What the payload must not inherit: the parent-death signal, blocked and ignored signals, every descriptor that the
-// caller leaked to us, and the channel, whose end tells the parent that the payload runs.
-Result<void> leave_nothing_open(const ProcessPlan& process, const Channel& channel) {
-    if (::prctl(PR_SET_PDEATHSIG, 0) != 0) return errno_error("clear the parent-death signal");
-    for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-    sigset_t none;
-    ::sigemptyset(&none);
-    if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) return errno_error("unblock signals");
-    if (::close_range(3 + process.preserve_fds, UINT_MAX, CLOSE_RANGE_CLOEXEC) != 0) return errno_error("close_range");
-    return channel.send(Message::ready);
-}
-
-// A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs it takes CAP_SYS_ADMIN,
-// which the capabilities' step may drop: then that step, and only that, comes after it.
-Result<void> restrict_rights(const ProcessPlan& process, const std::optional<SeccompFilter>& filter) {
-    const bool privileged = filter && !process.no_new_privileges;
-    if (privileged) {
-        TRY(take_step(Step::seccomp, raise_permitted_capabilities));
-        TRY(take_step(Step::seccomp, [&] { return load_seccomp(*filter); }));
+// A created container: it holds no descriptor but its streams, the preserved ones and the socket on which `start`
+// will speak to it, so that nothing of the host's can be reached through it, however long it waits.
+Result<void> await_start(const ProcessPlan& process, InitContext& context) {
+    const int place = static_cast<int>(3 + process.preserve_fds);
+    const int socket = context.start_socket.release();
+    TRY(context.channel.send(Message::created));
+    stop_logging();
+    context.channel.close();
+    if (socket != place && ::dup3(socket, place, O_CLOEXEC) < 0) return errno_error("keep the start socket");
+    if (::close_range(static_cast<unsigned>(place) + 1, UINT_MAX, 0) != 0) return errno_error("close_range");
+    int connection = -1;
+    while ((connection = ::accept4(place, nullptr, nullptr, SOCK_CLOEXEC)) < 0) {
+        if (errno != EINTR) return errno_error("wait for start");
     }
-    TRY(take_step(Step::capabilities, [&] { return apply_capabilities(process.capabilities); }));
-    if (process.no_new_privileges) TRY(take_step(Step::no_new_privileges, forbid_new_privileges));
-    if (filter && !privileged) TRY(take_step(Step::seccomp, [&] { return load_seccomp(*filter); }));
+    context.channel = Channel(UniqueFd(connection));
     return {};
 }
 
 // Still the caller's credentials, or the namespace's root; all of the host's file system in view.
-Result<void> enter_namespaces(const Plan& plan, const InitContext& context) {
-    TRY(take_step(Step::session, [&] { return start_session(context.channel); }));
-    if (plan.id_maps) TRY(take_step(Step::enter_user_namespace, [&] { return become_namespace_root(*plan.id_maps); }));
+Result<void> enter_namespaces(const Plan& plan, InitContext& context) {
+    TRY(take_step(Step::session, [&] { return start_session(context); }));
+    if (plan.id_maps) TRY(take_step(Step::enter_user_namespace, [&] { return enter_user_namespace(*plan.id_maps); }));
     if (const uint64_t late = plan.namespaces.create_in_child) {
         TRY(take_step(Step::late_namespaces, [&] { return create_late_namespaces(late); }));
     }
@@ -171,6 +126,12 @@ Result<void> enter_namespaces(const Plan& plan, const InitContext& context) {
     if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring); }));
     if (!plan.hostname.empty()) TRY(take_step(Step::hostname, [&] { return set_hostname(plan.hostname); }));
     if (!plan.domainname.empty()) TRY(take_step(Step::domainname, [&] { return set_domainname(plan.domainname); }));
+    return {};
+}
+
+// Hooks bring network devices in, for which there may be settings.
+Result<void> complete_environment(const Plan& plan, const InitContext& context) {
+    TRY(take_step(Step::create_hooks, [&] { return run_create_hooks(plan, context); }));
     return take_step(Step::sysctl, [&] { return apply_sysctls(plan.sysctls); });
 }
 
@@ -181,6 +142,7 @@ Result<void> enter_file_system(const Plan& plan, InitContext& context) {
     TRY(take_step(Step::mounts, [&] { return make_mounts(root, plan.mounts, std::move(context.trees.mounts)); }));
     TRY(take_step(Step::devices, [&] { return make_devices(root, plan.devices, plan.bind_devices); }));
     TRY(take_step(Step::links, [&] { return make_links(root, plan.links); }));
+    TRY(complete_environment(plan, context));
     if (plan.process.terminal)
         TRY(take_step(Step::terminal, [&] { return set_up_terminal(root, plan.process, context); }));
     TRY(take_step(Step::masked_paths, [&] { return mask_paths(root, plan.masked_paths); }));
@@ -188,30 +150,17 @@ Result<void> enter_file_system(const Plan& plan, InitContext& context) {
     return take_step(Step::pivot_root, [&] { return enter_root(root, plan.root); });
 }
 
-// From root in the container to the payload's user; returns the payload's path.
-Result<std::string> become_user(const ProcessPlan& process) {
-    const bool in_cwd = TRY(take_step(Step::cwd, [&] { return enter_cwd(process.cwd); }));
-    if (process.personality) TRY(take_step(Step::personality, [&] { return apply_personality(*process.personality); }));
-    if (process.scheduler) TRY(take_step(Step::scheduler, [&] { return apply_scheduler(*process.scheduler); }));
-    if (process.io_priority) TRY(take_step(Step::io_priority, [&] { return apply_io_priority(*process.io_priority); }));
-    if (process.memory_policy)
-        TRY(take_step(Step::memory_policy, [&] { return apply_memory_policy(*process.memory_policy); }));
-    TRY(take_step(Step::rlimits, [&] { return apply_rlimits(process.rlimits); }));
-    TRY(take_step(Step::bounding_set, [&] { return drop_bounding_set(process.capabilities.bounding); }));
-    TRY(take_step(Step::user, [&] { return change_user(process, in_cwd); }));
-    return take_step(Step::executable, [&] { return find_executable(process.args.front(), process.env); });
-}
-
 // Returns only on failure.
 Result<void> become_payload(const Plan& plan, InitContext& context) {
     TRY(enter_namespaces(plan, context));
     if (plan.new_mount_namespace()) TRY(enter_file_system(plan, context));
-    const std::string path = TRY(become_user(plan.process));
-    std::vector<std::string> env = plan.process.env;
-    if (plan.process.add_home) env.push_back(concat("HOME=", home_directory(plan.process.identity.uid)));
-    TRY(take_step(Step::exec, [&] { return leave_nothing_open(plan.process, context.channel); }));
-    TRY(restrict_rights(plan.process, context.filter));
-    return in_step(Step::exec, execute(path, plan.process.args, env));
+    else TRY(complete_environment(plan, context));
+    const Executable executable = TRY(become_user(plan.process));
+    TRY(take_step(Step::exec, [&] { return let_go(plan.process); }));
+    if (context.start_socket) TRY(take_step(Step::await_start, [&] { return await_start(plan.process, context); }));
+    TRY(take_step(Step::start_hooks, [&] { return run_start_hooks(plan, context); }));
+    TRY(context.channel.send(Message::ready));
+    return execute_payload(plan.process, executable, context.filter);
 }
 
 }  // namespace

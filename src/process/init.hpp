@@ -8,6 +8,7 @@
 #include "plan/plan.hpp"
 #include "process/protocol.hpp"
 #include "seccomp/compile.hpp"
+#include "state/store.hpp"
 
 namespace pinfold {
 
@@ -24,6 +25,9 @@ struct InitContext {
     std::optional<SeccompFilter> filter;
     UniqueFd console_socket;  // empty: the terminal goes to the parent
     std::optional<winsize> window;
+    UniqueFd start_socket;                    // empty: do not wait for `start`
+    const ContainerRecord* record = nullptr;  // for hooks
+    pid_t host_pid = 0;                       // our own, as the host sees it; the parent says it
 };
 
 [[noreturn]] void run_init(const Plan& plan, InitContext context);

@@ -16,13 +16,6 @@ namespace pinfold {
 
 namespace {
 
-// Files that the child will make need an owner that the joined namespace can name.
-Result<void> become_root() {
-    if (::setresgid(0, 0, 0) != 0) return errno_error("become group 0 of the joined user namespace");
-    if (::setresuid(0, 0, 0) != 0) return errno_error("become user 0 of the joined user namespace");
-    return {};
-}
-
 // Who we are: the caller, then a member of the joined user namespace. PR_SET_DUMPABLE keeps the processes that live
 // there from tracing us or opening our descriptors meanwhile (CVE-2016-9962).
 Result<void> enter(const Plan& plan, const std::vector<OpenedNamespace>& namespaces, const Channel& channel) {
@@ -33,7 +26,7 @@ Result<void> enter(const Plan& plan, const std::vector<OpenedNamespace>& namespa
     // them.
     if (joins_user && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the caller's groups");
     TRY(join_namespaces(namespaces));
-    if (joins_user) TRY(become_root());
+    if (joins_user) TRY(become_namespace_root({}));
     if (plan.namespaces.user_before_time) {
         // The parent has written our id maps by the time it says go.
         if (!TRY(channel.receive())) return plain_error("the parent is gone");

@@ -1,55 +1,68 @@
-// The parent. What it makes on the host is held by guards: whichever step fails, the ones before it are undone.
+// The parent of a new container. What it makes on the host is held by guards: whichever step fails, the ones before it
+// are undone.
 #include "process/launcher.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
+#include <sched.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-
-#include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
-#include "kernel/child_guard.hpp"
 #include "kernel/own_binary.hpp"
-#include "kernel/syscalls.hpp"
 #include "kernel/terminal.hpp"
+#include "process/hooks.hpp"
 #include "process/init.hpp"
 #include "process/joiner.hpp"
 #include "process/pid_file.hpp"
 #include "process/step.hpp"
-#include "process/supervise.hpp"
 #include "seccomp/cache.hpp"
-#include "state/store.hpp"
+#include "state/record.hpp"
 
 namespace pinfold {
 
 namespace {
 
-struct Child {
-    ChildGuard guard;
-    UniqueFd pidfd;
+// The hooks for the end of a container, once there is one to end: they run when all else of it is gone.
+class PoststopHooks {
+public:
+    explicit PoststopHooks(const NewContainer& container) : container_(container) {}
+    PoststopHooks(const PoststopHooks&) = delete;
+    PoststopHooks& operator=(const PoststopHooks&) = delete;
+    ~PoststopHooks() {
+        if (!armed_ || container_.plan.hooks.poststop.empty()) return;
+        run_poststop_hooks(container_.plan.hooks.poststop,
+                           state_to_json({.record = container_.record, .status = Status::stopped}));
+    }
+
+    void arm() noexcept { armed_ = true; }
+    void disarm() noexcept { armed_ = false; }
+
+private:
+    const NewContainer& container_;
+    bool armed_ = false;
 };
 
-ContainerRecord make_record(const Plan& plan, const Spec& spec) {
-    ContainerRecord record;
-    record.id = plan.id;
-    record.oci_version = spec.oci_version;
-    record.bundle = plan.bundle;
-    record.rootfs = plan.root.path;
-    record.created = rfc3339_now();
-    if (plan.cgroup.enabled) {
-        record.cgroup_mount = plan.cgroup.mount;
-        record.cgroup_path = plan.cgroup.path;
+// In the order in which they are made, so that they go in the opposite one.
+struct Launched {
+    StateDir state;
+    CgroupDir cgroup;
+    Child child;
+    PidFile pid_file;
+    Channel channel;
+
+    // From now on the container is on its own, until `delete`.
+    void commit() {
+        pid_file.commit();
+        child.guard.release();
+        keep();
     }
-    record.owner = ::geteuid();
-    record.annotations = spec.annotations;
-    return record;
-}
+    void keep() {
+        cgroup.commit();
+        state.commit();
+    }
+};
 
 // For a child that could not: its user namespace has no rights over the host's files.
 Result<OpenedTrees> open_trees(const Plan& plan) {
@@ -65,13 +78,9 @@ Result<OpenedTrees> open_trees(const Plan& plan) {
     return trees;
 }
 
-std::optional<winsize> own_window() {
-    const Result<winsize> size = window_size(STDIN_FILENO);
-    return size ? std::optional(*size) : std::nullopt;
-}
-
-Result<InitContext> make_context(const Plan& plan, const LaunchOptions& options, Channel channel) {
-    InitContext context{std::move(channel), {}, {}, {}, plan.process.window};
+Result<InitContext> make_context(const NewContainer& container, const ChildOptions& options, Channel channel) {
+    const Plan& plan = container.plan;
+    InitContext context{std::move(channel), {}, {}, {}, plan.process.window, {}, &container.record};
     if (plan.seccomp)
         context.filter =
             TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
@@ -81,46 +90,19 @@ Result<InitContext> make_context(const Plan& plan, const LaunchOptions& options,
     return context;
 }
 
-Result<pid_t> clone_into(uint64_t flags, const CgroupDir& cgroup, int& pidfd) {
-    clone_args arguments{};
-    arguments.flags = flags | CLONE_PIDFD;
-    arguments.pidfd = reinterpret_cast<uintptr_t>(&pidfd);
-    arguments.exit_signal = SIGCHLD;
-    if (cgroup.fd() >= 0) {
-        arguments.flags |= CLONE_INTO_CGROUP;
-        arguments.cgroup = static_cast<uint64_t>(cgroup.fd());
-    }
-    const pid_t pid = sys_clone3(arguments);
-    if (pid >= 0) return pid;
-    Error error = errno_error("clone3");
-    if (error.code == ENOSPC) error.hint = "a limit of /proc/sys/user/max_*_namespaces is reached";
-    if (error.code == EPERM) error.hint = "new namespaces take root, or a user namespace in linux.namespaces";
-    return error;
-}
-
 // The common case: one clone, straight into all namespaces and the cgroup.
 Result<Child> clone_child(const Plan& plan, InitContext& context, const CgroupDir& cgroup) {
     int pidfd = -1;
-    const pid_t pid = TRY(clone_into(plan.namespaces.create, cgroup, pidfd));
+    const pid_t pid = TRY(clone_into(plan.namespaces.create, cgroup.fd(), pidfd));
     if (pid == 0) run_init(plan, std::move(context));
     return Child{ChildGuard(pid), UniqueFd(pidfd)};
-}
-
-Result<Packet> expect(const Channel& channel, Message wanted) {
-    std::optional<Packet> packet = TRY(channel.receive());
-    if (!packet)
-        return plain_error("the container's first process was killed while it was set up")
-            .with_hint("was the memory limit too low?");
-    if (packet->message == Message::failed) return std::move(packet->error);
-    if (packet->message != wanted) return plain_error("parent and child disagree on what comes next");
-    return std::move(*packet);
 }
 
 // With namespaces to join: the child comes from a joiner, which is gone afterwards.
 Result<Child> clone_by_joiner(const Plan& plan, const Channel& channel, InitContext& context, const CgroupDir& cgroup) {
     std::vector<OpenedNamespace> namespaces = TRY(open_namespaces(plan.namespaces.join));
     int pidfd = -1;
-    const pid_t pid = TRY(clone_into(plan.namespaces.user_before_time ? CLONE_NEWUSER : 0, cgroup, pidfd));
+    const pid_t pid = TRY(clone_into(plan.namespaces.user_before_time ? CLONE_NEWUSER : 0, cgroup.fd(), pidfd));
     if (pid == 0) run_joiner(plan, std::move(namespaces), std::move(context));
     const ChildGuard joiner(pid);
     const UniqueFd joiner_pidfd(pidfd);
@@ -138,83 +120,108 @@ Result<Child> start_child(const Plan& plan, const Channel& channel, InitContext 
     return clone_child(plan, context, cgroup);
 }
 
-Result<void> set_oom_score(pid_t pid, int score) {
-    Result<void> written = write_file_at(AT_FDCWD, concat("/proc/", pid, "/oom_score_adj"), std::to_string(score));
-    if (written || written.error().code != EACCES) return written;
-    if (::geteuid() != 0) {
-        log_warning(concat("oom_score_adj ", score,
-                           " is lower than the caller's own, which only root may set; it is left as it is"));
-        return {};
-    }
-    return std::move(written).error().with_hint("lowering it needs CAP_SYS_RESOURCE on the host");
-}
-
-// Pipes only: files and terminals that the caller has redirected to us stay its own. Without the right to, the payload
-// can still use its streams, just not open them anew.
-void give_away_pipes(uid_t owner) {
-    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-        struct stat info {};
-        if (::fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode) || info.st_uid == owner) continue;
-        if (::fchown(fd, owner, gid_t(-1)) != 0) log_debug(concat("standard stream ", fd, " stays the caller's"));
-    }
-}
-
 // What the child cannot do for itself, or must not start without.
 Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state) {
     if (plan.id_maps && !plan.namespaces.user_before_time) {
         TRY(take_step(Step::id_maps, [&] { return write_id_maps(pid, *plan.id_maps); }));
     }
-    raise_hard_limits(pid, plan.process.rlimits);
-    if (plan.process.oom_score_adj) {
-        TRY(take_step(Step::oom_score_adj, [&] { return set_oom_score(pid, *plan.process.oom_score_adj); }));
-    }
-    if (plan.stream_owner) give_away_pipes(*plan.stream_owner);
+    TRY(prepare_process(pid, plan.process, plan.stream_owner));
     return take_step(Step::state, [&] { return state.record_init(pid); });
 }
 
-// Until execve has closed the child's end. Gives the terminal's master, if there is one for us.
-Result<UniqueFd> await_payload(const Plan& plan, const Channel& channel, const LaunchOptions& options) {
-    UniqueFd master;
-    if (plan.process.terminal && options.console_socket.empty()) master = TRY(expect(channel, Message::terminal)).fd;
-    TRY(expect(channel, Message::ready));
-    std::optional<Packet> last = TRY(channel.receive());
-    if (last) return std::move(last->error);
-    return master;
+std::string hook_state(const NewContainer& container, Status status, pid_t pid) {
+    return state_to_json({.record = container.record, .status = status, .pid = pid});
 }
 
-Result<int> finish(Child child, SignalForwarder& signals, UniqueFd master, const LaunchOptions& options) {
-    if (options.detach) {
-        child.guard.release();
-        return 0;
-    }
-    const int exit_code = TRY(supervise({child.pidfd.get(), signals.fd(), std::move(master)}));
-    child.guard.release();  // supervise has reaped it
-    return exit_code;
+// Those that run on the host's side while the child waits, its mounts made and its root not yet entered.
+Result<void> run_create_hooks(const NewContainer& container, const Launched& launched, int signal_fd) {
+    const Hooks& hooks = container.plan.hooks;
+    if (hooks.prestart.empty() && hooks.create_runtime.empty()) return {};
+    TRY(expect(launched.channel, Message::mounted, signal_fd));
+    const std::string state = hook_state(container, Status::created, launched.child.pid());
+    TRY(run_hooks("prestart", hooks.prestart, state, signal_fd));
+    TRY(run_hooks("createRuntime", hooks.create_runtime, state, signal_fd));
+    return launched.channel.send(Message::go);
+}
+
+bool runs_hooks(const Hooks& hooks) {
+    return !hooks.prestart.empty() || !hooks.create_runtime.empty() || !hooks.create_container.empty() ||
+           !hooks.start_container.empty();
+}
+
+// The descriptor that tells us to give up, where hooks could hold us up. Without any, the start takes a few
+// milliseconds, and signals are the payload's from the beginning.
+int interruptible(const Plan& plan, const SignalForwarder& signals) {
+    return runs_hooks(plan.hooks) ? signals.fd() : -1;
+}
+
+// From nothing to a child that has all it needs and was told to go.
+Result<Launched> launch(const NewContainer& container, const LaunchOptions& options, const SignalForwarder& signals,
+                        PoststopHooks& poststop, bool wait_for_start) {
+    const Plan& plan = container.plan;
+    StateDir state = TRY(take_step(
+        Step::state, [&] { return StateDir::create(options.state_root, container.record, container.config); }));
+    CgroupDir cgroup = TRY(take_step(Step::cgroup, [&] { return CgroupDir::create(plan.cgroup); }));
+    std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
+    InitContext context = TRY(make_context(container, options.child, std::move(ends.second)));
+    if (wait_for_start) context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
+    Child child =
+        TRY(take_step(Step::clone, [&] { return start_child(plan, ends.first, std::move(context), cgroup); }));
+    TRY(prepare_child(plan, child.pid(), state));
+    PidFile pid_file =
+        TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.child.pid_file, child.pid()); }));
+    TRY(send_pidfd(child, options.child.pidfd_socket));
+    Launched launched{std::move(state), std::move(cgroup), std::move(child), std::move(pid_file),
+                      std::move(ends.first)};
+    poststop.arm();
+    TRY(launched.channel.send(Message::go, launched.child.pid()));
+    TRY(run_create_hooks(container, launched, interruptible(plan, signals)));
+    return launched;
+}
+
+Result<void> protect_binary(const Plan& plan, char** argv) {
+    if (!plan.protect_binary) return {};
+    return take_step(Step::own_binary, [&] { return run_from_readonly_binary(argv); });
 }
 
 }  // namespace
 
-Result<int> run_container(const Plan& plan, const Spec& spec, const LaunchOptions& options) {
-    if (plan.protect_binary) TRY(take_step(Step::own_binary, [&] { return run_from_readonly_binary(options.argv); }));
-    StateDir state =
-        TRY(take_step(Step::state, [&] { return StateDir::create(options.state_root, make_record(plan, spec)); }));
-    CgroupDir cgroup = TRY(take_step(Step::cgroup, [&] { return CgroupDir::create(plan.cgroup); }));
-    SignalForwarder signals = TRY(SignalForwarder::create());
-    std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
-    const Channel channel = std::move(ends.first);
-    InitContext context = TRY(make_context(plan, options, std::move(ends.second)));
-    Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, channel, std::move(context), cgroup); }));
-    TRY(prepare_child(plan, child.guard.pid(), state));
-    PidFile pid_file =
-        TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.guard.pid()); }));
-    TRY(channel.send(Message::go));
-    UniqueFd master = TRY(await_payload(plan, channel, options));
-    log_debug("the payload runs");
-    pid_file.commit();
-    const int exit_code = TRY(finish(std::move(child), signals, std::move(master), options));
-    if (options.detach || options.keep) {
-        cgroup.commit();
-        state.commit();
+Result<void> create_container(const NewContainer& container, const LaunchOptions& options) {
+    TRY(protect_binary(container.plan, options.argv));
+    const SignalForwarder signals = TRY(SignalForwarder::create());
+    PoststopHooks poststop(container);
+    Launched launched = TRY(launch(container, options, signals, poststop, true));
+    TRY(expect(launched.channel, Message::created, signals.fd()));
+    TRY(launched.state.mark_created());
+    launched.state.unlock();
+    launched.commit();
+    poststop.disarm();
+    return {};
+}
+
+Result<int> run_container(const NewContainer& container, const LaunchOptions& options) {
+    const Plan& plan = container.plan;
+    TRY(protect_binary(plan, options.argv));
+    const SignalForwarder signals = TRY(SignalForwarder::create());
+    PoststopHooks poststop(container);
+    Launched launched = TRY(launch(container, options, signals, poststop, false));
+    const bool terminal_for_us = plan.process.terminal && options.child.console_socket.empty();
+    UniqueFd master = TRY(await_payload(launched.channel, terminal_for_us, interruptible(plan, signals)));
+    if (!plan.hooks.poststart.empty()) {
+        TRY(run_hooks("poststart", plan.hooks.poststart, hook_state(container, Status::running, launched.child.pid()),
+                      signals.fd()));
+    }
+    launched.state.unlock();
+    if (options.child.detach) {
+        launched.commit();
+        poststop.disarm();
+        return 0;
+    }
+    launched.pid_file.commit();
+    const int exit_code = TRY(supervise_child(std::move(launched.child), signals, std::move(master)));
+    if (options.keep) {
+        launched.keep();
+        poststop.disarm();
     }
     return exit_code;
 }

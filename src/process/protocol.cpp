@@ -72,12 +72,13 @@ uint32_t copy_text(char* to, std::string_view text) {
 Result<std::pair<Channel, Channel>> Channel::make_pair() {
     int sockets[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) return errno_error("socketpair");
-    return std::pair<Channel, Channel>(Channel(sockets[0]), Channel(sockets[1]));
+    return std::pair<Channel, Channel>(Channel(UniqueFd(sockets[0])), Channel(UniqueFd(sockets[1])));
 }
 
-Result<void> Channel::send(Message message) const {
+Result<void> Channel::send(Message message, pid_t pid) const {
     Wire wire;
     start_wire(wire, message);
+    wire.pid = pid;
     return send_wire(fd_.get(), wire);
 }
 

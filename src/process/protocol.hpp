@@ -1,13 +1,17 @@
 // What parent and child say to each other, over one SOCK_SEQPACKET pair. The order is:
 //
 //     joiner -> parent   born       (only where there is a joiner) the child's pid and pidfd
-//     parent -> child    go         id maps, limits, pid file are in place
+//     parent -> child    go         id maps, limits, pid file are in place; with the child's pid
+//     child  -> parent   mounted    (only for prestart and createRuntime hooks) now is the time for them
+//     parent -> child    go         they are done
 //     child  -> parent   terminal   (only for a terminal in the foreground) with the master's descriptor
+//     child  -> parent   created    (only for create) the child lets go of the socket and waits for `start`
 //     child  -> parent   ready      the next thing is execve
 //     (end of file)                 execve closed the socket: the payload runs
 //
-// Instead of any of its messages the child may send `failed`, which ends the conversation. End of file before
-// `ready` is a failure too: the child was killed.
+// A created container says its last two words to `start`, over the socket in the state directory. Instead of any of its
+// messages the child may send `failed`, which ends the conversation. End of file before `ready` is a failure too: the
+// child was killed.
 #pragma once
 
 #include <sys/types.h>
@@ -21,11 +25,11 @@
 
 namespace pinfold {
 
-enum class Message : uint8_t { born, go, terminal, ready, failed };
+enum class Message : uint8_t { born, go, mounted, terminal, created, ready, failed };
 
 struct Packet {
     Message message = Message::failed;
-    pid_t pid = 0;  // born
+    pid_t pid = 0;  // born, go
     UniqueFd fd;    // born: the pidfd; terminal: the master
     Error error;    // failed
 };
@@ -34,7 +38,9 @@ class Channel {
 public:
     static Result<std::pair<Channel, Channel>> make_pair();
 
-    Result<void> send(Message message) const;
+    explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
+
+    Result<void> send(Message message, pid_t pid = 0) const;
     Result<void> send_born(pid_t pid, int pidfd) const;
     Result<void> send_terminal(int master) const;
     // Best effort: if even this fails, the parent sees the end of file.
@@ -44,9 +50,9 @@ public:
     Result<std::optional<Packet>> receive() const;
 
     void close() noexcept { fd_.reset(); }
+    int fd() const noexcept { return fd_.get(); }
 
 private:
-    explicit Channel(int fd) : fd_(fd) {}
     UniqueFd fd_;
 };
 

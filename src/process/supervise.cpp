@@ -169,6 +169,13 @@ SignalForwarder::~SignalForwarder() {
     ::sigaction(SIGCHLD, &original_child_action_, nullptr);
 }
 
+Result<void> refuse_to_go_on(int signal_fd) {
+    while (const auto signal = next_signal(signal_fd)) {
+        if (asks_to_end(*signal)) return plain_error(concat("interrupted by signal ", *signal));
+    }
+    return {};
+}
+
 Result<int> supervise(Supervision supervision) {
     std::optional<PtyRelay> relay;
     if (supervision.pty_master) {

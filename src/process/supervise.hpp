@@ -32,6 +32,10 @@ private:
     struct sigaction original_child_action_ {};
 };
 
+// An error if one of the signals that wait to be read asks us to end. The others are dropped: their receiver does not
+// exist yet.
+Result<void> refuse_to_go_on(int signal_fd);
+
 struct Supervision {
     int pidfd = -1;
     int signal_fd = -1;     // SignalForwarder::fd()

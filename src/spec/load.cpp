@@ -11,26 +11,40 @@
 
 namespace pinfold {
 
-namespace {
-
 Result<std::string> read_config(const std::string& path) {
     Result<std::string> text = read_file(path);
     if (text || text.error().code != ENOENT) return text;
     return std::move(text).error().with_hint("run in a bundle directory, or name one with --bundle");
 }
 
-}  // namespace
-
-Result<Spec> load_spec(const std::string& bundle, const std::string& config_path) {
-    const std::string text = TRY(read_config(config_path));
-    const Json root = TRY(parse_json(text, config_path));
+Result<Spec> parse_config(std::string_view text, const std::string& name, const std::string& bundle) {
+    const Json root = TRY(parse_json(text, name));
     Problems problems;
     Spec spec = parse_spec(root, problems);
     validate_spec(spec, problems);
     validate_bundle(spec, bundle, problems);
     refuse_unsupported(root, problems);
-    if (!problems.empty()) return to_error(problems, config_path);
+    if (!problems.empty()) return to_error(problems, name);
     return spec;
+}
+
+Result<Spec> parse_checked_config(std::string_view text) {
+    const Json root = TRY(parse_json(text, "the container's config.json"));
+    Problems problems;
+    Spec spec = parse_spec(root, problems);
+    if (!problems.empty()) return to_error(problems, "the container's config.json");
+    return spec;
+}
+
+Result<Process> load_process(const std::string& path) {
+    const std::string text = TRY(read_file(path));
+    const Json root = TRY(parse_json(text, path));
+    Problems problems;
+    Process process = parse_process(root, problems);
+    validate_process(process, "", problems);
+    refuse_unsupported(root, problems, "process");
+    if (!problems.empty()) return to_error(problems, path);
+    return process;
 }
 
 }  // namespace pinfold

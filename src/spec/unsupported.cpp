@@ -10,18 +10,11 @@ namespace pinfold {
 
 namespace {
 
-constexpr std::string_view kHooks = "hooks are not run";
 constexpr std::string_view kSecurityModule = "labels and profiles of security modules are not set";
 constexpr std::string_view kListener = "decisions are not handed to a listener";
 constexpr std::string_view kController = "this limit is not set";
 
 constexpr auto kUnsupported = std::to_array<Unsupported>({
-    {"hooks.prestart", kHooks},
-    {"hooks.createRuntime", kHooks},
-    {"hooks.createContainer", kHooks},
-    {"hooks.startContainer", kHooks},
-    {"hooks.poststart", kHooks},
-    {"hooks.poststop", kHooks},
     {"process.apparmorProfile", kSecurityModule},
     {"process.selinuxLabel", kSecurityModule},
     {"linux.mountLabel", kSecurityModule},

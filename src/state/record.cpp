@@ -20,6 +20,13 @@ uint64_t number(const Json& object, std::string_view key) {
     return value != nullptr && value->unsigned_integer() != nullptr ? *value->unsigned_integer() : 0;
 }
 
+bool flag(const Json& object, std::string_view key) {
+    const Json* value = object.find(key);
+    return value != nullptr && value->boolean() != nullptr && *value->boolean();
+}
+
+const char* boolean(bool value) { return value ? "true" : "false"; }
+
 std::string annotations_to_json(const StringMap& annotations) {
     std::string out = "{";
     for (const auto& [key, value] : annotations) {
@@ -46,6 +53,8 @@ std::string record_to_json(const ContainerRecord& record) {
                   ",\"rootfs\":", json_quoted(record.rootfs), ",\"created\":", json_quoted(record.created),
                   ",\"cgroupMount\":", json_quoted(record.cgroup_mount),
                   ",\"cgroupPath\":", json_quoted(record.cgroup_path), ",\"owner\":", record.owner,
+                  ",\"poststartHooks\":", boolean(record.poststart_hooks),
+                  ",\"poststopHooks\":", boolean(record.poststop_hooks),
                   ",\"annotations\":", annotations_to_json(record.annotations), "}\n");
 }
 
@@ -64,17 +73,30 @@ Result<ContainerRecord> record_from_json(std::string_view text) {
     record.cgroup_mount = string_text(root, "cgroupMount");
     record.cgroup_path = string_text(root, "cgroupPath");
     record.owner = static_cast<uid_t>(number(root, "owner"));
+    record.poststart_hooks = flag(root, "poststartHooks");
+    record.poststop_hooks = flag(root, "poststopHooks");
     record.annotations = annotations_from_json(root);
     return record;
 }
 
-std::string state_to_json(const ContainerState& state) {
+// The properties of a state, with `gap` between them and `colon` after each name.
+static std::string state_members(const ContainerState& state, std::string_view gap, std::string_view colon) {
     const ContainerRecord& record = state.record;
-    return concat("{\n  \"ociVersion\": ", json_quoted(record.oci_version), ",\n  \"id\": ", json_quoted(record.id),
-                  ",\n  \"pid\": ", state.pid, ",\n  \"status\": \"", status_name(state.status),
-                  "\",\n  \"bundle\": ", json_quoted(record.bundle), ",\n  \"rootfs\": ", json_quoted(record.rootfs),
-                  ",\n  \"created\": ", json_quoted(record.created), ",\n  \"owner\": \"", record.owner,
-                  "\",\n  \"annotations\": ", annotations_to_json(record.annotations), "\n}\n");
+    const auto member = [&](const char* name, const std::string& value) {
+        return concat(json_quoted(name), colon, value);
+    };
+    return join({member("ociVersion", json_quoted(record.oci_version)), member("id", json_quoted(record.id)),
+                 member("pid", std::to_string(state.pid)), member("status", json_quoted(status_name(state.status))),
+                 member("bundle", json_quoted(record.bundle)), member("rootfs", json_quoted(record.rootfs)),
+                 member("created", json_quoted(record.created)), member("owner", concat("\"", record.owner, "\"")),
+                 member("annotations", annotations_to_json(record.annotations))},
+                concat(",", gap));
 }
+
+std::string state_to_json(const ContainerState& state) {
+    return concat("{\n  ", state_members(state, "\n  ", ": "), "\n}\n");
+}
+
+std::string state_to_json_line(const ContainerState& state) { return concat("{", state_members(state, "", ":"), "}"); }
 
 }  // namespace pinfold

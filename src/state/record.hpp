@@ -14,5 +14,6 @@ Result<ContainerRecord> record_from_json(std::string_view text);
 
 // As the specification wants it, plus what callers of runc know: rootfs, created, owner.
 std::string state_to_json(const ContainerState& state);
+std::string state_to_json_line(const ContainerState& state);  // the same without line breaks
 
 }  // namespace pinfold

@@ -1,15 +1,25 @@
 // What pinfold remembers of a container.
 #include "state/store.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <memory>
 
 #include "base/fs.hpp"
+#include "base/log.hpp"
 #include "base/strings.hpp"
-#include "spec/json.hpp"
+#include "cgroup/freeze.hpp"
+#include "kernel/init_process.hpp"
+#include "state/container_id.hpp"
 #include "state/record.hpp"
 
 namespace pinfold {
@@ -17,7 +27,12 @@ namespace pinfold {
 namespace {
 
 constexpr const char* kRecordFile = "state.json";
+constexpr const char* kConfigFile = "config.json";
 constexpr const char* kInitFile = "init";  // "PID START-TIME"
+constexpr const char* kUnfinishedSocket = "start.new";
+constexpr const char* kStartSocket = "start";
+constexpr const char* kUnfinishedFile = "new";
+constexpr unsigned kLockPatience = 10;  // seconds
 
 Result<UniqueFd> open_state_root(const std::string& root) {
     UniqueFd fd(::open(root.c_str(), O_DIRECTORY | O_PATH | O_CLOEXEC));
@@ -32,29 +47,42 @@ Result<UniqueFd> open_state_root(const std::string& root) {
     return open_at(AT_FDCWD, root, O_DIRECTORY | O_PATH);
 }
 
+// Complete from the moment it has its name.
 Result<void> write_new_file(int dir, const char* name, std::string_view text) {
-    const UniqueFd fd = TRY(open_at(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-    return write_once(fd.get(), text, name);
+    const UniqueFd fd = TRY(open_at(dir, kUnfinishedFile, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
+    const ssize_t written = ::write(fd.get(), text.data(), text.size());
+    if (written < 0) return errno_error(concat("write ", name));
+    if (size_t(written) != text.size()) return errno_error(ENOSPC, concat("write ", name));
+    if (::renameat(dir, kUnfinishedFile, dir, name) != 0) return errno_error(concat("name ", name));
+    return {};
 }
 
 void remove_directory(int root, const std::string& id) {
     const UniqueFd dir(::openat(root, id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC));
-    ::unlinkat(dir.get(), kInitFile, 0);
-    ::unlinkat(dir.get(), kRecordFile, 0);
+    for (const char* name : {kUnfinishedFile, kStartSocket, kUnfinishedSocket, kInitFile, kConfigFile, kRecordFile}) {
+        ::unlinkat(dir.get(), name, 0);
+    }
     ::unlinkat(root, id.c_str(), AT_REMOVEDIR);
 }
 
 Error unknown_container(const std::string& id) {
-    return plain_error(concat("container ", quoted(id), " does not exist"));
+    return Error{kNoSuchContainer, concat("container ", quoted(id), " does not exist"), {}};
 }
 
-// Field 22 of /proc/PID/stat, counted after the program's name, which may hold anything; 0 if there is no such process.
-Result<uint64_t> start_time(pid_t pid) {
-    Result<std::string> stat = read_file(concat("/proc/", pid, "/stat"));
-    if (!stat) return uint64_t{0};
-    const std::vector<std::string_view> fields = split(std::string_view(*stat).substr(stat->rfind(')') + 2), ' ');
-    const bool zombie = fields[0] == "Z" || fields[0] == "X";
-    return zombie ? 0 : parse_number<uint64_t>(fields[19]).value_or(0);
+Result<UniqueFd> open_state_dir(const std::string& root, const std::string& id) {
+    TRY(check_container_id(id));
+    UniqueFd dir(::open(concat(root, "/", id).c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
+    if (dir) return dir;
+    return errno == ENOENT ? unknown_container(id) : errno_error(concat("open ", root, "/", id));
+}
+
+bool has_file(int dir, const char* name) { return ::faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
+
+Status status_of_living(int dir, const ContainerRecord& record) {
+    if (has_file(dir, kUnfinishedSocket)) return Status::creating;
+    const bool frozen = !record.cgroup_path.empty() && is_frozen(record.cgroup_mount, record.cgroup_path);
+    if (frozen) return Status::paused;
+    return has_file(dir, kStartSocket) ? Status::created : Status::running;
 }
 
 Result<void> add_status(int dir, ContainerState& state) {
@@ -64,10 +92,42 @@ Result<void> add_status(int dir, ContainerState& state) {
     const std::vector<std::string_view> words = split(text, ' ');
     const pid_t pid = parse_number<pid_t>(words[0]).value_or(0);
     const uint64_t started = words.size() < 2 ? 0 : parse_number<uint64_t>(words[1]).value_or(0);
-    const bool alive = pid > 0 && started != 0 && TRY(start_time(pid)) == started;
-    state.status = alive ? Status::running : Status::stopped;
+    state.had_init = true;
+    state.started = started;
+    const bool alive = pid > 0 && started != 0 && process_start_time(pid) == started;
+    state.status = alive ? status_of_living(dir, state.record) : Status::stopped;
     state.pid = alive ? pid : 0;
     return {};
+}
+
+// Through the directory's descriptor the address is short, however long the path is.
+sockaddr_un address_in(int dir, const char* name) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    concat("/proc/self/fd/", dir, "/", name).copy(address.sun_path, sizeof address.sun_path - 1);
+    return address;
+}
+
+Result<UniqueFd> make_socket() {
+    UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (!socket) return errno_error("make a socket");
+    return socket;
+}
+
+Result<void> lock_directory(int dir, const std::string& id) {
+    if (::flock(dir, LOCK_EX | LOCK_NB) == 0) return {};
+    // The alarm ends the wait; its handler has nothing to do but to be there.
+    struct sigaction wake {};
+    wake.sa_handler = [](int) {};
+    ::sigaction(SIGALRM, &wake, nullptr);
+    ::alarm(kLockPatience);
+    const int locked = ::flock(dir, LOCK_EX);
+    const int code = errno;
+    ::alarm(0);
+    if (locked == 0) return {};
+    if (code != EINTR) return errno_error(code, concat("lock container ", quoted(id)));
+    return plain_error(concat("another pinfold is at work on container ", quoted(id)))
+        .with_hint("end that process first: it may wait for a hook");
 }
 
 }  // namespace
@@ -75,7 +135,9 @@ Result<void> add_status(int dir, ContainerState& state) {
 const char* status_name(Status status) {
     switch (status) {
         case Status::creating: return "creating";
+        case Status::created: return "created";
         case Status::running: return "running";
+        case Status::paused: return "paused";
         case Status::stopped: return "stopped";
     }
     return "unknown";
@@ -94,7 +156,7 @@ StateDir::~StateDir() {
     if (owner_ == ::getpid()) remove_directory(root_.get(), id_);
 }
 
-Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord& record) {
+Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord& record, std::string_view config) {
     UniqueFd root_fd = TRY(open_state_root(root));
     if (::mkdirat(root_fd.get(), record.id.c_str(), 0700) != 0) {
         if (errno != EEXIST) return errno_error(concat("make ", root, "/", record.id));
@@ -102,28 +164,107 @@ Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord
             .with_hint(concat("choose another id, or remove it: pinfold delete ", record.id));
     }
     StateDir dir(std::move(root_fd), UniqueFd(), record.id);
-    dir.fd_ = TRY(open_at(dir.root_.get(), record.id, O_DIRECTORY | O_NOFOLLOW | O_PATH));
+    dir.fd_ = TRY(open_at(dir.root_.get(), record.id, O_DIRECTORY | O_NOFOLLOW | O_RDONLY));
+    TRY(lock_directory(dir.fd_.get(), record.id));
     TRY(write_new_file(dir.fd_.get(), kRecordFile, record_to_json(record)));
+    TRY(write_new_file(dir.fd_.get(), kConfigFile, config));
     return dir;
 }
 
 Result<void> StateDir::record_init(pid_t pid) const {
-    return write_new_file(fd_.get(), kInitFile, concat(pid, " ", TRY(start_time(pid))));
+    return write_new_file(fd_.get(), kInitFile, concat(pid, " ", process_start_time(pid)));
+}
+
+Result<UniqueFd> StateDir::make_start_socket() const {
+    UniqueFd socket = TRY(make_socket());
+    const sockaddr_un address = address_in(fd_.get(), kUnfinishedSocket);
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(socket.get(), 1) != 0) {
+        return errno_error("make the socket that start connects to");
+    }
+    return socket;
+}
+
+Result<void> StateDir::mark_created() const {
+    if (::renameat(fd_.get(), kUnfinishedSocket, fd_.get(), kStartSocket) != 0) return errno_error("mark as created");
+    return {};
+}
+
+// By hand, since the child may still hold a copy of the descriptor, and the lock with it.
+void StateDir::unlock() const { ::flock(fd_.get(), LOCK_UN); }
+
+Result<StateLock> StateLock::take(const std::string& root, const std::string& id) {
+    UniqueFd dir = TRY(open_state_dir(root, id));
+    TRY(lock_directory(dir.get(), id));
+    // Who held the lock may have removed the container, and a new one may have the name.
+    struct stat locked {};
+    struct stat named {};
+    const bool same = ::fstat(dir.get(), &locked) == 0 && ::stat(concat(root, "/", id).c_str(), &named) == 0 &&
+                      locked.st_ino == named.st_ino;
+    if (!same) return unknown_container(id);
+    return StateLock(std::move(dir));
+}
+
+// The record alone.
+static Result<ContainerState> load_record(int dir, const std::string& root, const std::string& id) {
+    ContainerState state;
+    state.record.id = id;
+    const Result<UniqueFd> file = open_at(dir, kRecordFile, O_RDONLY | O_NOFOLLOW);
+    if (!file) return state;  // its creator died before it had touched anything, or is just about to
+    const std::string text = TRY(read_all(file->get(), kRecordFile));
+    state.record = TRY_IN(concat(root, "/", id, "/", kRecordFile), record_from_json(text));
+    return state;
 }
 
 Result<ContainerState> load_state(const std::string& root, const std::string& id) {
-    const UniqueFd root_fd(::open(root.c_str(), O_DIRECTORY | O_PATH | O_CLOEXEC));
-    if (!root_fd) return unknown_container(id);
-    const UniqueFd dir(::openat(root_fd.get(), id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC));
-    if (!dir) return errno == ENOENT ? unknown_container(id) : errno_error(concat("open ", root, "/", id));
-    ContainerState state;
-    state.record.id = id;
-    const Result<UniqueFd> file = open_at(dir.get(), kRecordFile, O_RDONLY | O_NOFOLLOW);
-    if (!file) return state;  // its creator died before it had touched anything
-    const std::string text = TRY(read_all(file->get(), kRecordFile));
-    if (!text.empty()) state.record = TRY_IN(concat(root, "/", id, "/", kRecordFile), record_from_json(text));
+    const UniqueFd dir = TRY(open_state_dir(root, id));
+    ContainerState state = TRY(load_record(dir.get(), root, id));
     TRY(add_status(dir.get(), state));
     return state;
+}
+
+Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id) {
+    const UniqueFd dir = TRY(open_state_dir(root, id));
+    Result<ContainerState> loaded = load_record(dir.get(), root, id);
+    if (!loaded) log_warning(concat(loaded.error().message, "; a cgroup of the container, if it had one, is left"));
+    ContainerState state = loaded ? std::move(loaded).value() : ContainerState{.record = {.id = id}};
+    TRY(add_status(dir.get(), state));
+    return state;
+}
+
+Result<std::string> load_config_text(const std::string& root, const std::string& id) {
+    const UniqueFd dir = TRY(open_state_dir(root, id));
+    const UniqueFd file = TRY_IN(concat(root, "/", id), open_at(dir.get(), kConfigFile, O_RDONLY | O_NOFOLLOW));
+    return read_all(file.get(), kConfigFile);
+}
+
+Result<std::vector<ContainerState>> load_all_states(const std::string& root) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(root.c_str()), ::closedir);
+    if (!entries) return errno_error(concat("open ", root));
+    std::vector<ContainerState> states;
+    while (const dirent* entry = ::readdir(entries.get())) {
+        const std::string id = entry->d_name;
+        if (id.starts_with('.')) continue;  // not a container's: the cache of compiled filters
+        Result<ContainerState> state = load_state(root, id);
+        if (state) states.push_back(std::move(state).value());
+        else if (state.error().code != kNoSuchContainer) log_warning(state.error().message);
+    }
+    std::ranges::sort(states, {}, [](const ContainerState& state) { return state.record.id; });
+    return states;
+}
+
+Result<UniqueFd> connect_to_start(const std::string& root, const std::string& id) {
+    const UniqueFd dir = TRY(open_state_dir(root, id));
+    UniqueFd socket = TRY(make_socket());
+    const sockaddr_un address = address_in(dir.get(), kStartSocket);
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+        return errno_error("reach the container's first process");
+    }
+    return socket;
+}
+
+void forget_start_socket(const std::string& root, const std::string& id) {
+    ::unlink(concat(root, "/", id, "/", kStartSocket).c_str());
 }
 
 Result<void> remove_state(const std::string& root, const std::string& id) {

@@ -1,10 +1,20 @@
 // What pinfold remembers of a container: one directory per container below the state root. It is written before the
 // first side effect, so that whatever dies at whatever point, `delete` finds and removes all of it.
+//
+//     state.json    the record; the first file that is there
+//     config.json   the container's configuration, as it was when it was created
+//     init          pid and start time of its first process
+//     start.new     a socket while it is created ...
+//     start         ... whose name changes when that is done; it is gone once the container has been started
+//
+// The directory itself carries the lock of those who change the container.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cerrno>
 #include <string>
+#include <vector>
 
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
@@ -21,23 +31,28 @@ struct ContainerRecord {
     std::string cgroup_mount;
     std::string cgroup_path;  // empty: no group of its own
     uid_t owner = 0;
+    // Whether config.json has hooks for these moments; most have none, and then it need not be read again.
+    bool poststart_hooks = false;
+    bool poststop_hooks = false;
     StringMap annotations;
 };
 
-enum class Status : uint8_t { creating, running, stopped };
+enum class Status : uint8_t { creating, created, running, paused, stopped };
 const char* status_name(Status status);
 
 struct ContainerState {
     ContainerRecord record;
     Status status = Status::creating;
-    pid_t pid = 0;  // 0 unless running
+    pid_t pid = 0;         // 0: its first process does not live
+    uint64_t started = 0;  // when that process did, in clock ticks since boot
+    bool had_init = false;
 };
 
-// Removes the directory unless commit() was called.
+// Removes the directory unless commit() was called, and holds its lock.
 class StateDir {
 public:
     // The directory is the claim to the id: making it fails if the id is taken.
-    static Result<StateDir> create(const std::string& root, const ContainerRecord& record);
+    static Result<StateDir> create(const std::string& root, const ContainerRecord& record, std::string_view config);
     StateDir(StateDir&& other) noexcept;
     StateDir(const StateDir&) = delete;
     StateDir& operator=(const StateDir&) = delete;
@@ -46,6 +61,10 @@ public:
 
     // The container's first process, with its start time: a pid alone may be reused.
     Result<void> record_init(pid_t pid) const;
+    // Where a created container's first process waits for `start`, listening.
+    Result<UniqueFd> make_start_socket() const;
+    Result<void> mark_created() const;
+    void unlock() const;
     void commit() noexcept { owner_ = 0; }
 
 private:
@@ -57,7 +76,31 @@ private:
     pid_t owner_;  // a copy of this object in a forked child must not remove anything
 };
 
+// Keeps others from changing the container meanwhile. Waits for one that does, but not for ever.
+class StateLock {
+public:
+    static Result<StateLock> take(const std::string& root, const std::string& id);
+
+private:
+    explicit StateLock(UniqueFd dir) : dir_(std::move(dir)) {}
+    UniqueFd dir_;
+};
+
+// Of the error where there is no container of that name.
+inline constexpr int kNoSuchContainer = ESRCH;
+
 Result<ContainerState> load_state(const std::string& root, const std::string& id);
+// For a forced delete: without its record, if that cannot be read.
+Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id);
+Result<std::string> load_config_text(const std::string& root, const std::string& id);
+
+// All that are there, by id. One that cannot be read is warned about and left out.
+Result<std::vector<ContainerState>> load_all_states(const std::string& root);
+
+// Connected to the first process of a created container; and the end of that.
+Result<UniqueFd> connect_to_start(const std::string& root, const std::string& id);
+void forget_start_socket(const std::string& root, const std::string& id);
+
 Result<void> remove_state(const std::string& root, const std::string& id);
 
 }  // namespace pinfold

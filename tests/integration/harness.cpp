@@ -261,6 +261,52 @@ json report_of(Bundle& bundle, const RunOptions& options) {
 
 Ended verb(const Bundle& bundle, const std::vector<std::string>& words) { return run_program(bundle.verb(words)); }
 
+Container::Container(const Bundle& bundle, As as, const RunOptions& options) : bundle_(bundle) {
+    bundle.write_config();
+    const std::string pid_file = bundle.host() / "container.pid";
+    std::vector<std::string> words = options.global;
+    words.insert(words.end(), {"create", "--bundle", bundle.path(), "--pid-file", pid_file});
+    words.insert(words.end(), options.args.begin(), options.args.end());
+    words.push_back(bundle.id());
+    const Ended created = run_program(bundle.verb(words), options.spawn);
+    REQUIRE_MESSAGE(created.status == 0, created.err);
+    pid_ = static_cast<pid_t>(std::stol(read_text(pid_file)));
+    pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+    if (as == As::running) must({"start", bundle.id()});
+}
+
+Container::~Container() { CHECK(verb(bundle_, {"delete", "--force", bundle_.id()}).status == 0); }
+
+std::string Container::status() const {
+    return json::parse(must({"state", bundle_.id()})).at("status").get<std::string>();
+}
+
+std::string Container::must(const std::vector<std::string>& words) const {
+    const Ended ended = verb(bundle_, words);
+    REQUIRE_MESSAGE(ended.status == 0, words.front() << ": " << ended.err);
+    return ended.out;
+}
+
+Ended Container::exec(std::vector<std::string> options, const Command& command, const SpawnOptions& spawn) const {
+    options.insert(options.begin(), "exec");
+    options.push_back(bundle_.id());
+    options.insert(options.end(), command.begin(), command.end());
+    return run_program(bundle_.verb(options), spawn);
+}
+
+json Container::exec_report(const std::vector<std::string>& options) const {
+    const Ended ended = exec(options, {"/probe", "report"});
+    REQUIRE_MESSAGE(ended.status == 0, ended.err);
+    return json::parse(ended.out);
+}
+
+void Container::await_end() const { CHECK(await_readable(pidfd_.get())); }
+
+void check_refused(const Ended& ended, const std::string& words, int status) {
+    CHECK(ended.status == status);
+    CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
+}
+
 json mount_at(const json& report, const std::string& point) {
     json found;
     for (const json& entry : report["mounts"]) {

@@ -104,6 +104,37 @@ std::unique_ptr<Process> start(const Bundle& bundle, const RunOptions& options =
 // Another verb of the runtime on the same state directory: state, delete, ...
 Ended verb(const Bundle& bundle, const std::vector<std::string>& words);
 
+// A container that was created, or started too, and that is forced away at the end of the scope. Declare it after its
+// Bundle.
+class Container {
+public:
+    enum class As { created, running };
+
+    Container(const Bundle& bundle, As as, const RunOptions& options = {});
+    ~Container();
+    Container(const Container&) = delete;
+    Container& operator=(const Container&) = delete;
+
+    pid_t pid() const { return pid_; }
+    std::string status() const;
+    // Another verb that must succeed; its standard output.
+    std::string must(const std::vector<std::string>& words) const;
+    // exec with these words after the options and the id.
+    Ended exec(std::vector<std::string> options, const Command& command, const SpawnOptions& spawn = {}) const;
+    // What the probe, as one more process, says of itself.
+    json exec_report(const std::vector<std::string>& options = {}) const;
+    // Waits until its first process is gone.
+    void await_end() const;
+
+private:
+    const Bundle& bundle_;
+    pid_t pid_ = 0;
+    UniqueFd pidfd_;
+};
+
+// One that must fail: exit code and words are checked.
+void check_refused(const Ended& ended, const std::string& words, int status = 1);
+
 // The mount that is visible at this place in a report (the last one there); fails the test when there is none.
 json mount_at(const json& report, const std::string& point);
 bool has(const json& list, const std::string& item);

@@ -4,8 +4,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <array>
+#include <cstring>
 
 #include "process.hpp"
 #include "support/testing.hpp"
@@ -55,6 +58,35 @@ std::string Terminal::read_line() {
 
 void Terminal::await_line(const std::string& wanted) {
     while (read_line() != wanted) continue;
+}
+
+DescriptorSocket::DescriptorSocket(const std::filesystem::path& path)
+    : path_(path), listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    REQUIRE(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    REQUIRE(::listen(listener_.get(), 1) == 0);
+}
+
+UniqueFd DescriptorSocket::receive() const {
+    REQUIRE(await_readable(listener_.get()));
+    const UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    std::array<char, 256> text{};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    iovec data{text.data(), text.size()};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    REQUIRE(await_readable(connection.get()));
+    REQUIRE(::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) >= 0);
+    const cmsghdr* header = CMSG_FIRSTHDR(&message);
+    REQUIRE(header != nullptr);
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    return UniqueFd(fd);
 }
 
 }  // namespace pinfold::integration

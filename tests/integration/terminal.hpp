@@ -3,6 +3,7 @@
 
 #include <termios.h>
 
+#include <filesystem>
 #include <string>
 
 #include "pinfold/unique_fd.hpp"
@@ -28,6 +29,19 @@ private:
     UniqueFd master_;
     UniqueFd slave_;
     std::string unread_;
+};
+
+// An engine's side of --console-socket and --pidfd-socket: listens, then receives one descriptor.
+class DescriptorSocket {
+public:
+    explicit DescriptorSocket(const std::filesystem::path& path);
+
+    const std::filesystem::path& path() const { return path_; }
+    UniqueFd receive() const;
+
+private:
+    std::filesystem::path path_;
+    UniqueFd listener_;
 };
 
 }  // namespace pinfold::integration

@@ -1,10 +1,5 @@
 // Terminals: in the foreground on the caller's own, and handed over through a console socket.
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-
-#include <array>
-#include <cstring>
 
 #include "harness.hpp"
 #include "terminal.hpp"
@@ -17,45 +12,6 @@ RunOptions on(const Terminal& terminal) {
     const int fd = terminal.slave();
     return {.spawn = {.fds = {{0, fd}, {1, fd}, {2, fd}}, .own_terminal = true}};
 }
-
-// The engine's side of a console socket: listens, then receives one descriptor.
-class ConsoleSocket {
-public:
-    explicit ConsoleSocket(const fs::path& path)
-        : path_(path), listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-        sockaddr_un address{};
-        address.sun_family = AF_UNIX;
-        std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-        REQUIRE(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-        REQUIRE(::listen(listener_.get(), 1) == 0);
-    }
-
-    const fs::path& path() const { return path_; }
-
-    UniqueFd receive() const {
-        REQUIRE(await_readable(listener_.get()));
-        const UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        std::array<char, 256> text{};
-        alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-        iovec data{text.data(), text.size()};
-        msghdr message{};
-        message.msg_iov = &data;
-        message.msg_iovlen = 1;
-        message.msg_control = control.data();
-        message.msg_controllen = control.size();
-        REQUIRE(await_readable(connection.get()));
-        REQUIRE(::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) >= 0);
-        const cmsghdr* header = CMSG_FIRSTHDR(&message);
-        REQUIRE(header != nullptr);
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-        return UniqueFd(fd);
-    }
-
-private:
-    fs::path path_;
-    UniqueFd listener_;
-};
 
 }  // namespace
 
@@ -92,7 +48,7 @@ TEST_CASE("terminal: consoleSize sets its size") {
     bundle.config["process"]["terminal"] = true;
     bundle.config["process"]["consoleSize"] = {{"height", 44}, {"width", 99}};
     bundle.probe({"report"});
-    const ConsoleSocket console(bundle.host() / "console");
+    const DescriptorSocket console(bundle.host() / "console");
     const auto running = start(bundle, {.args = {"--detach", "--console-socket", console.path()}});
     Terminal terminal(console.receive());
     const json report = json::parse(terminal.read_line());
@@ -158,7 +114,7 @@ TEST_CASE("terminal: the console socket receives the master") {
     Bundle bundle;
     bundle.config["process"]["terminal"] = true;
     bundle.probe_each({{"cat"}, {"report"}});
-    const ConsoleSocket console(bundle.host() / "console");
+    const DescriptorSocket console(bundle.host() / "console");
     const auto running = start(bundle, {.args = {"--detach", "--console-socket", console.path()}});
     Terminal terminal(console.receive());
     CHECK(running->finish().status == 0);
@@ -175,7 +131,7 @@ TEST_CASE("terminal: the console socket receives the master") {
 TEST_CASE("terminal: a console socket is for terminals, and must be one") {
     NEEDS_ROOT();
     Bundle bundle;
-    const ConsoleSocket console(bundle.host() / "console");
+    const DescriptorSocket console(bundle.host() / "console");
     CHECK(run(bundle, {.args = {"--detach", "--console-socket", console.path()}}).status == 1);
     bundle.config["process"]["terminal"] = true;
     const Outcome outcome = run(bundle, {.args = {"--detach", "--console-socket", bundle.host() / "nothing"}});

@@ -41,6 +41,7 @@ Object alloc_command(const Arguments& arguments);        // MEGABYTES, touched
 Object fork_command(const Arguments& arguments);         // COUNT: how many children could live at once
 Object orphan_command(const Arguments& arguments);       // leaves a sleeping child in a session of its own
 Object burn_command(const Arguments& arguments);         // MILLISECONDS of processor time; wall time used
+Object count_command(const Arguments& arguments);        // PATH: an ever greater number, for ever
 Object sleep_forever_command(const Arguments& arguments);
 Object print_command(const Arguments& arguments);  // TEXT to standard error
 

@@ -1,4 +1,5 @@
 // Trying things on processes: system calls by number, signals, memory, children, processor time.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -109,6 +110,15 @@ Object burn_command(const Arguments& arguments) {
     while (milliseconds(CLOCK_PROCESS_CPUTIME_ID) - used_before < wanted) {
     }
     return success().add("wall_ms", milliseconds(CLOCK_MONOTONIC) - begin);
+}
+
+Object count_command(const Arguments& arguments) {
+    const int file = ::open(arguments[0].c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    for (long number = 1; file >= 0; ++number) {
+        const std::string text = std::to_string(number);
+        if (::pwrite(file, text.data(), text.size(), 0) < 0) break;
+    }
+    return failure();
 }
 
 Object sleep_forever_command(const Arguments& /*arguments*/) {

@@ -26,6 +26,7 @@ struct Command {
 
 constexpr std::array kCommands = {
     Command{"report", 0, report},
+    // files
     Command{"read", 1, read_command},
     Command{"write", 2, write_command},
     Command{"create", 2, create_command},
@@ -37,6 +38,7 @@ constexpr std::array kCommands = {
     Command{"statfs", 1, statfs_command},
     Command{"mount", 3, mount_command},
     Command{"exec", 1, exec_command},
+    // processes
     Command{"syscall", 1, syscall_command},
     Command{"exit", 1, exit_command},
     Command{"signal", 1, signal_command},
@@ -45,8 +47,10 @@ constexpr std::array kCommands = {
     Command{"fork", 1, fork_command},
     Command{"orphan", 0, orphan_command},
     Command{"burn", 1, burn_command},
+    Command{"count", 1, count_command},
     Command{"sleep-forever", 0, sleep_forever_command},
     Command{"print", 1, print_command},
+    // streams
     Command{"connect-loopback", 0, connect_loopback_command},
     Command{"winsize", 0, winsize_command},
     Command{"cat", 0, cat_command},

@@ -172,6 +172,7 @@ TEST_CASE("limits: what a new group has anyway") {
     CHECK(is_kernel_default({"memory.max", "max", ""}));
     CHECK(is_kernel_default({"pids.max", "max", ""}));
     CHECK(is_kernel_default({"cpu.max", "max 100000", ""}));
+    CHECK(is_kernel_default({"cpu.idle", "0", ""}));
     CHECK_FALSE(is_kernel_default({"cpu.max", "max 50000", ""}));
     CHECK_FALSE(is_kernel_default({"memory.max", "4096", ""}));
     CHECK_FALSE(is_kernel_default({"memory.low", "max", ""}));

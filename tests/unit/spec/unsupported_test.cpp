@@ -32,7 +32,6 @@ TEST_CASE("unsupported: null, zero, false and empty values ask for nothing") {
     CHECK(refused("linux.resources.network", R"({"classID": 0, "priorities": null})").empty());
     CHECK(refused("linux.resources.unified", "{}").empty());
     CHECK(refused("linux.resources.cpu.cpus", R"("")").empty());
-    CHECK(refused("hooks", R"({"prestart": [], "poststop": null})").empty());
     CHECK(refused("process.apparmorProfile", R"("")").empty());
     CHECK(refused("linux.intelRdt", R"({"closID": "", "enableMonitoring": false})").empty());
 }
@@ -45,13 +44,12 @@ TEST_CASE("unsupported: anything else is refused") {
     CHECK(refused("linux.resources.blockIO.weightDevice", "[{}]") == Paths{"linux.resources.blockIO"});
     CHECK(refused("linux.resources.rdma", R"({"mlx5": {"hcaHandles": 0}})") == Paths{"linux.resources.rdma"});
     CHECK(refused("linux.netDevices", R"({"eth0": {}})") == Paths{"linux.netDevices"});
-    CHECK(refused("hooks.poststop", R"([{"path": "/x"}])") == Paths{"hooks.poststop"});
     CHECK(refused("process.selinuxLabel", R"("x")") == Paths{"process.selinuxLabel"});
     CHECK(refused("linux.resources.cpu.burst", "1.5") == Paths{"linux.resources.cpu.burst"});
 }
 
 TEST_CASE("unsupported: a document of its own is looked at from its place in config.json") {
-    const Json resources = testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "hooks": {"poststop": [1]}})");
+    const Json resources = testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "seccomp": {"listenerPath": "/x"}})");
     Problems problems;
     refuse_unsupported(resources, problems, "linux.resources");
     CHECK(testing::lines(problems) ==

@@ -36,21 +36,21 @@ TEST_CASE("state: an id can be claimed once, and is free again afterwards") {
     TempDir dir;
     const std::string root = dir.file("a/b");
     {
-        const auto first = StateDir::create(root, record_of("web"));
+        const auto first = StateDir::create(root, record_of("web"), "{}");
         REQUIRE(first);
-        const auto second = StateDir::create(root, record_of("web"));
+        const auto second = StateDir::create(root, record_of("web"), "{}");
         REQUIRE_FALSE(second);
         CHECK(second.error().message == "container 'web' already exists");
         CHECK_FALSE(second.error().hint.empty());
         CHECK(load_state(root, "web")->status == Status::creating);
     }
     CHECK(fs::is_empty(root));
-    CHECK(StateDir::create(root, record_of("web")));
+    CHECK(StateDir::create(root, record_of("web"), "{}"));
 }
 
 TEST_CASE("state: what was recorded comes back") {
     TempDir dir;
-    auto state = StateDir::create(dir.path(), record_of("web"));
+    auto state = StateDir::create(dir.path(), record_of("web"), "{}");
     REQUIRE(state);
     state->commit();
     const auto loaded = load_state(dir.path(), "web");
@@ -65,7 +65,7 @@ TEST_CASE("state: what was recorded comes back") {
 
 TEST_CASE("state: running while the process lives, stopped from its end on") {
     TempDir dir;
-    const auto state = StateDir::create(dir.path(), record_of("web"));
+    const auto state = StateDir::create(dir.path(), record_of("web"), "{}");
     REQUIRE(state);
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -85,7 +85,7 @@ TEST_CASE("state: running while the process lives, stopped from its end on") {
 
 TEST_CASE("state: a pid that belongs to another process by now is not the container's") {
     TempDir dir;
-    auto state = StateDir::create(dir.path(), record_of("web"));
+    auto state = StateDir::create(dir.path(), record_of("web"), "{}");
     REQUIRE(state);
     state->commit();
     std::ofstream(dir.file("web/init")) << ::getpid() << " 1";

@@ -1,0 +1,17 @@
+// Sizes and times as people and Go programs write them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace pinfold {
+
+// "100M", "1.5g", "512KiB", "1024": bytes, by powers of 1024.
+std::optional<int64_t> parse_size(std::string_view text);
+
+// "5s", "100ms", "1h30m", "1.5s"
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
+
+}  // namespace pinfold

@@ -1,0 +1,75 @@
+// The controllers that limits need: whether this host has them, and their way down to a container's group.
+#include "cgroup/controllers.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "cgroup/control_files.hpp"
+
+namespace pinfold {
+
+namespace {
+
+std::vector<std::string> missing_words(std::string_view list, const std::vector<std::string>& wanted) {
+    std::vector<std::string> missing;
+    std::ranges::copy_if(wanted, std::back_inserter(missing), [&](const auto& word) { return !has_word(list, word); });
+    return missing;
+}
+
+// "linux.resources.memory.limit": what a controller is asked for.
+std::string properties_under(const std::vector<std::string>& controllers, const CgroupPlan& plan) {
+    std::vector<CgroupWrite> asking;
+    std::ranges::copy_if(plan.writes, std::back_inserter(asking), [&](const CgroupWrite& write) {
+        return std::ranges::find(controllers, controller_of(write.file)) != controllers.end();
+    });
+    return properties_of(asking);
+}
+
+// Passes the planned controllers on to the groups below. Written only where missing: a group that belongs to
+// somebody else may well be readable only.
+Result<void> enable_controllers(int mount, const std::string& group, const CgroupPlan& plan) {
+    if (plan.controllers.empty()) return {};
+    const std::string file = group + "/cgroup.subtree_control";
+    const std::vector<std::string> missing = missing_words(TRY(read_control(mount, file)), plan.controllers);
+    if (missing.empty()) return {};
+    const auto written = write_file_at(mount, file, concat("+", join(missing, " +")));
+    if (written) return {};
+    const std::string name = group == "." ? plan.mount : concat(plan.mount, "/", group);
+    if (written.error().code != EBUSY) return Error(written.error()).within(properties_under(missing, plan));
+    return plain_error(concat(properties_under(missing, plan), ": cgroup ", name,
+                              " holds processes, so it cannot pass '", join(missing, "', '"),
+                              "' on to groups below it"))
+        .with_hint("move them into a group of their own, or set linux.cgroupsPath below another group");
+}
+
+}  // namespace
+
+Result<void> check_controllers(int mount, const CgroupPlan& plan) {
+    if (plan.controllers.empty()) return {};
+    const std::string available = TRY_IN(plan.mount, read_control(mount, "cgroup.controllers"));
+    const std::vector<std::string> missing = missing_words(available, plan.controllers);
+    if (missing.empty()) return {};
+    return plain_error(concat(properties_under(missing, plan), ": this host's cgroup v2 at ", plan.mount, " has no '",
+                              join(missing, "', '"), missing.size() == 1 ? "' controller" : "' controllers"))
+        .with_hint(plan.hybrid ? "the controllers are in cgroup v1 here: boot with systemd.unified_cgroup_hierarchy=1 "
+                                 "or cgroup_no_v1=all, or drop the limit"
+                               : "enable it in the kernel or in the group above this mount, or drop the limit");
+}
+
+Result<void> make_ancestors(int mount, const CgroupPlan& plan) {
+    TRY(enable_controllers(mount, ".", plan));
+    for (size_t end = plan.path.find('/', 1); end != std::string::npos; end = plan.path.find('/', end + 1)) {
+        const std::string group = plan.path.substr(1, end - 1);
+        if (::mkdirat(mount, group.c_str(), kCgroupMode) != 0 && errno != EEXIST) {
+            return errno_error(concat("make cgroup ", plan.mount, '/', group));
+        }
+        TRY(enable_controllers(mount, group, plan));
+    }
+    return {};
+}
+
+}  // namespace pinfold

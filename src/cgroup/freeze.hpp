@@ -1,0 +1,26 @@
+// Stopping all that runs in a group at once, and letting it go on: the cgroup v2 freezer, which needs no controller.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "pinfold/result.hpp"
+
+namespace pinfold {
+
+// How long a process may take to reach a point where it can stop.
+inline constexpr std::chrono::milliseconds kFreezePatience{10'000};
+
+// The group itself was told to freeze, which is what thaw_group() can take back; a frozen group above it does not
+// count. False also where there is no such group.
+bool is_frozen(const std::string& mount, const std::string& path);
+
+// Returns when everything in the group and below it has stopped. What does not stop in time is let go again.
+Result<void> freeze_group(const std::string& mount, const std::string& path,
+                          std::chrono::milliseconds patience = kFreezePatience);
+
+// Returns when the group runs again.
+Result<void> thaw_group(const std::string& mount, const std::string& path,
+                        std::chrono::milliseconds patience = kFreezePatience);
+
+}  // namespace pinfold

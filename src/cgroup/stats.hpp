@@ -1,0 +1,12 @@
+// What a group has used so far, in the words of `runc events`.
+#pragma once
+
+#include <string>
+
+namespace pinfold {
+
+// The object that callers know as "data": cpu, memory, pids, blkio, hugetlb, with the kernel's pressure figures where
+// it keeps some. What has no controller here is zero or empty.
+std::string stats_to_json(int group);
+
+}  // namespace pinfold

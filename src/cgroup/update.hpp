@@ -1,0 +1,15 @@
+// Changing the limits of a group that is in use.
+#pragma once
+
+#include <string>
+
+#include "pinfold/result.hpp"
+#include "pinfold/spec.hpp"
+
+namespace pinfold {
+
+// What is unset or zero stays as it is; what is said of one half of a pair (memory and swap, quota and period) is
+// completed with what the group has. All of it comes into force, or an error says why none of it did.
+Result<void> update_cgroup(const std::string& mount, const std::string& path, Resources resources);
+
+}  // namespace pinfold

@@ -1,0 +1,86 @@
+// Awaiting what happens in a group: the kernel announces changes of *.events files to poll().
+#include "cgroup/watch.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "cgroup/control_files.hpp"
+
+namespace pinfold {
+
+namespace {
+
+// The same descriptor is read again and again: poll() tells of changes since its last read.
+std::string read_again(const UniqueFd& file) {
+    std::array<char, 1024> text{};
+    const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
+    return got > 0 ? std::string(text.data(), size_t(got)) : std::string();
+}
+
+// The kernel tells of changes no more often than every 10 ms, later if need be; what it has not told when the group is
+// removed, it never tells.
+Result<UniqueFd> watch_removals(const std::string& directory) {
+    UniqueFd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+    if (!inotify || ::inotify_add_watch(inotify.get(), directory.c_str(), IN_DELETE | IN_ONLYDIR) < 0) {
+        return errno_error(concat("watch ", directory));
+    }
+    return inotify;
+}
+
+void discard(const UniqueFd& source) {
+    std::array<char, 4096> bytes{};
+    while (::read(source.get(), bytes.data(), bytes.size()) > 0) continue;
+}
+
+}  // namespace
+
+Result<GroupWatch> GroupWatch::create(const std::string& mount, const std::string& path) {
+    GroupWatch watch;
+    watch.group_ = TRY(open_group(mount, path));
+    watch.removals_ = TRY(watch_removals(mount + path.substr(0, path.rfind('/'))));
+    watch.events_ = TRY(open_at(watch.group_.get(), "cgroup.events", O_RDONLY));
+    watch.oom_kills_ = watch.oom_kills();
+    return watch;
+}
+
+// A group that was removed has nothing left to read.
+bool GroupWatch::is_deserted() const { return !has_event(read_again(events_), "populated"); }
+
+// An update may have brought the controller only lately.
+uint64_t GroupWatch::oom_kills() {
+    if (!memory_events_) {
+        memory_events_ = UniqueFd(::openat(group_.get(), "memory.events", O_RDONLY | O_CLOEXEC));
+    }
+    const std::string text = read_again(memory_events_);
+    for (const std::string_view line : split(text, '\n')) {
+        constexpr std::string_view kKey = "oom_kill ";
+        if (line.starts_with(kKey)) return parse_number<uint64_t>(line.substr(kKey.size())).value_or(0);
+    }
+    return oom_kills_;
+}
+
+Result<GroupWatch::Event> GroupWatch::next(const Deadline& deadline) {
+    for (;;) {
+        // The end is looked for first and told last: what the kernel counted until then is told before.
+        const bool deserted = is_deserted();
+        const uint64_t before = std::exchange(oom_kills_, oom_kills());
+        if (oom_kills_ > before) return Event::oom;
+        if (deserted) return Event::deserted;
+        if (deadline.left_ms() == 0) return Event::none;
+        std::array changes{pollfd{events_.get(), POLLPRI, 0}, pollfd{memory_events_.get(), POLLPRI, 0},
+                           pollfd{removals_.get(), POLLIN, 0}};
+        if (::poll(changes.data(), changes.size(), static_cast<int>(deadline.left_ms())) < 0 && errno != EINTR) {
+            return errno_error("wait for events: poll");
+        }
+        discard(removals_);
+    }
+}
+
+}  // namespace pinfold

@@ -1,0 +1,56 @@
+// pinfold events: what a container uses, again and again until it ends, and when the kernel killed for memory.
+#include <algorithm>
+#include <chrono>
+
+#include "base/strings.hpp"
+#include "base/units.hpp"
+#include "cgroup/stats.hpp"
+#include "cgroup/watch.hpp"
+#include "cli/live.hpp"
+#include "cli/verbs.hpp"
+
+namespace pinfold {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Kernel and callers gain nothing from less than a millisecond; poll() counts in an int of them.
+Result<milliseconds> interval_of(const std::string& text) {
+    const auto interval = parse_duration(text);
+    if (!interval || interval->count() == 0) {
+        return plain_error(concat("--interval: found ", quoted(text), ", allowed: a time as in 500ms, 5s or 1m30s"));
+    }
+    const auto rounded = std::chrono::duration_cast<milliseconds>(*interval);
+    return std::clamp(rounded, milliseconds(1), milliseconds(INT32_MAX));
+}
+
+Result<void> print_stats(const std::string& id, int group) {
+    return print(concat("{\"type\":\"stats\",\"id\":", json_quoted(id), ",\"data\":", stats_to_json(group), "}\n"));
+}
+
+Result<void> print_oom(const std::string& id) {
+    return print(concat("{\"type\":\"oom\",\"id\":", json_quoted(id), "}\n"));
+}
+
+}  // namespace
+
+Result<int> verb_events(const EventsOptions& options, const CommandLine& line) {
+    using Event = GroupWatch::Event;
+    const milliseconds interval = TRY(interval_of(options.interval));
+    const ContainerRecord record = TRY(load_live(options.id, line)).record;
+    GroupWatch watch = TRY(GroupWatch::create(record.cgroup_mount, record.cgroup_path));
+    if (options.stats) {
+        TRY(print_stats(options.id, watch.group()));
+        return 0;
+    }
+    for (;;) {
+        const Deadline deadline(interval);
+        Event event = TRY(watch.next(deadline));
+        for (; event == Event::oom; event = TRY(watch.next(deadline))) TRY(print_oom(options.id));
+        if (event == Event::deserted) return 0;
+        TRY(print_stats(options.id, watch.group()));
+    }
+}
+
+}  // namespace pinfold

@@ -1,0 +1,82 @@
+// pinfold exec.
+#include "process/exec.hpp"
+#include "base/strings.hpp"
+#include "cli/verbs.hpp"
+#include "kernel/own_binary.hpp"
+#include "spec/load.hpp"
+#include "state/lifecycle.hpp"
+
+namespace pinfold {
+
+namespace {
+
+void add_capabilities(const std::vector<std::string>& names, Process& process) {
+    if (names.empty()) return;
+    if (!process.capabilities) process.capabilities.emplace();
+    Capabilities& sets = *process.capabilities;
+    for (std::vector<std::string>* set : {&sets.bounding, &sets.effective, &sets.permitted}) {
+        set->insert(set->end(), names.begin(), names.end());
+    }
+}
+
+// The container's own process, with another program and what else the command line says.
+Process from_command_line(Process process, const ExecOptions& options) {
+    process.args = options.args;
+    process.terminal = options.terminal;
+    if (!options.cwd.empty()) process.cwd = options.cwd;
+    process.env.insert(process.env.end(), options.env.begin(), options.env.end());
+    std::vector<uint32_t>& groups = process.user.additional_gids;
+    if (!options.user.empty()) groups.clear();
+    groups.insert(groups.end(), options.additional_gids.begin(), options.additional_gids.end());
+    add_capabilities(options.capabilities, process);
+    if (options.no_new_privileges) process.no_new_privileges = true;
+    if (!options.apparmor.empty()) process.apparmor_profile = options.apparmor;
+    if (!options.process_label.empty()) process.selinux_label = options.process_label;
+    return process;
+}
+
+Result<Process> wanted_process(const Spec& spec, const ExecOptions& options) {
+    if (options.process_file.empty()) {
+        if (options.args.empty()) return plain_error("nothing to run: name a program, or a file with --process");
+        return from_command_line(*spec.process, options);
+    }
+    if (!options.args.empty()) return plain_error("a program and --process exclude each other");
+    Process process = TRY(load_process(options.process_file));
+    if (options.terminal) process.terminal = true;
+    return process;
+}
+
+Result<void> check_terminal(const Process& process, const ExecOptions& options) {
+    const bool socket = !options.console_socket.empty();
+    if (process.terminal && options.detach && !socket) {
+        return plain_error("a terminal with --detach needs --console-socket: nobody would hold the terminal");
+    }
+    if (!process.terminal && socket) return plain_error("--console-socket needs a terminal: add --tty");
+    return {};
+}
+
+ChildOptions child_options(const ExecOptions& options, const GlobalOptions& global) {
+    ChildOptions child;
+    child.pid_file = options.pid_file;
+    child.console_socket = options.console_socket;
+    child.pidfd_socket = options.pidfd_socket;
+    child.seccomp_cache = concat(global.root, "/.seccomp");
+    child.detach = options.detach;
+    return child;
+}
+
+}  // namespace
+
+Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
+    const ContainerState state = TRY(load_state(line.global.root, options.id));
+    TRY(check_operation(options.ignore_paused ? Operation::exec_ignoring_pause : Operation::exec, state));
+    const std::string config = TRY(load_config_text(line.global.root, options.id));
+    Spec spec = TRY(parse_checked_config(config));
+    ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.preserve_fds};
+    TRY(check_terminal(overrides.process, options));
+    const ExecPlan plan = plan_exec(std::move(spec), options.id, overrides, gather_host_facts());
+    if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
+    return exec_in_container(plan, state, options.cgroup, child_options(options, line.global));
+}
+
+}  // namespace pinfold

@@ -1,0 +1,83 @@
+// pinfold update: new limits for a container, from a document, from options, or from both.
+#include <unistd.h>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "base/units.hpp"
+#include "cgroup/update.hpp"
+#include "cli/live.hpp"
+#include "cli/verbs.hpp"
+#include "spec/json.hpp"
+#include "spec/parse.hpp"
+#include "spec/unsupported.hpp"
+#include "spec/validate.hpp"
+
+namespace pinfold {
+
+namespace {
+
+// Of standard input by its descriptor: /dev/stdin cannot be opened where it is a socket.
+Result<Json> read_document(const std::string& file) {
+    if (file != "-") return parse_json(TRY(read_file(file)), file);
+    return parse_json(TRY(read_all(STDIN_FILENO, "standard input")), "standard input");
+}
+
+// Whatever is negative means unlimited.
+Result<void> take_size(const std::string& text, std::string_view option, std::optional<int64_t>& out) {
+    if (text.empty()) return {};
+    const bool negative = text.starts_with('-') && parse_number<int64_t>(text);
+    out = negative ? -1 : parse_size(text);
+    if (out) return {};
+    return plain_error(concat(option, ": found ", quoted(text), ", allowed: bytes, a size as in 100M, or -1"));
+}
+
+template <class Number>
+void take(const std::optional<Number>& option, std::optional<Number>& out) {
+    if (option) out = option;
+}
+
+void take(const std::string& option, std::string& out) {
+    if (!option.empty()) out = option;
+}
+
+// An option has the last word over the document.
+Result<void> take_options(const UpdateOptions& options, Resources& out) {
+    TRY(take_size(options.memory, "--memory", out.memory.limit));
+    TRY(take_size(options.memory_swap, "--memory-swap", out.memory.swap));
+    TRY(take_size(options.memory_reservation, "--memory-reservation", out.memory.reservation));
+    take(options.cpu_shares, out.cpu.shares);
+    take(options.cpu_quota, out.cpu.quota);
+    take(options.cpu_period, out.cpu.period);
+    take(options.cpu_burst, out.cpu.burst);
+    take(options.cpu_idle, out.cpu.idle);
+    take(options.cpuset_cpus, out.cpu.cpus);
+    take(options.cpuset_mems, out.cpu.mems);
+    take(options.pids_limit, out.pids_limit);
+    take(options.blkio_weight, out.block_io.weight);
+    return {};
+}
+
+Result<Resources> requested(const UpdateOptions& options) {
+    Resources resources;
+    Problems problems;
+    if (!options.resources_file.empty()) {
+        const Json document = TRY(read_document(options.resources_file));
+        resources = parse_resources(document, problems);
+        refuse_unsupported(document, problems, "linux.resources");
+    }
+    TRY(take_options(options, resources));
+    validate_resources(resources, "", problems);
+    if (!problems.empty()) return to_error(problems, "resources");
+    return resources;
+}
+
+}  // namespace
+
+Result<int> verb_update(const UpdateOptions& options, const CommandLine& line) {
+    Resources resources = TRY(requested(options));
+    const ContainerRecord record = TRY(load_live(options.id, line)).record;
+    TRY(update_cgroup(record.cgroup_mount, record.cgroup_path, std::move(resources)));
+    return 0;
+}
+
+}  // namespace pinfold

@@ -1,0 +1,52 @@
+// A process that outlives the one that started it.
+#include "kernel/init_process.hpp"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr int kPatience = 10'000;  // ms; a process in uninterruptible sleep can outlive SIGKILL for a while
+
+}  // namespace
+
+// Field 22 of /proc/PID/stat, counted after the program's name, which may hold anything.
+uint64_t process_start_time(pid_t pid) {
+    const Result<std::string> stat = read_file(concat("/proc/", pid, "/stat"));
+    if (!stat) return 0;
+    const std::vector<std::string_view> fields = split(std::string_view(*stat).substr(stat->rfind(')') + 2), ' ');
+    const bool ended = fields[0] == "Z" || fields[0] == "X";
+    return ended ? 0 : parse_number<uint64_t>(fields[19]).value_or(0);
+}
+
+Result<UniqueFd> open_process(pid_t pid, uint64_t started) {
+    if (pid <= 0) return UniqueFd();
+    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!pidfd && errno != ESRCH) return errno_error(concat("open process ", pid));
+    // The pidfd holds the process; only now is it certain that the pid was not reused before.
+    if (!pidfd || process_start_time(pid) != started) return UniqueFd();
+    return pidfd;
+}
+
+Result<bool> send_signal(int pidfd, int signal) {
+    // By system call: glibc 2.36 declares its wrapper without C linkage.
+    if (::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0) return true;
+    if (errno == ESRCH) return false;
+    return errno_error(concat("send signal ", signal));
+}
+
+Result<void> await_end(int pidfd) {
+    pollfd ended{pidfd, POLLIN, 0};
+    if (::poll(&ended, 1, kPatience) == 1) return {};
+    return plain_error(concat("the process did not end within ", kPatience / 1000, " s of SIGKILL"));
+}
+
+}  // namespace pinfold

@@ -1,0 +1,91 @@
+// Users and groups by name.
+#include "kernel/users.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr size_t kMaxFile = size_t{1} << 20;  // the file is the container's: do not read without end
+
+std::string read_database(const char* path) {
+    const Result<UniqueFd> file = open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (!file) return {};
+    std::string text(kMaxFile, '\0');
+    const ssize_t length = ::read(file->get(), text.data(), text.size());
+    text.resize(length < 0 ? 0 : size_t(length));
+    return text;
+}
+
+using Fields = std::vector<std::string_view>;
+
+// The first line of the file with enough fields that fits.
+template <class Fits>
+std::optional<Fields> find_line(const std::string& text, size_t fields_needed, Fits fits) {
+    for (const std::string_view line : split(text, '\n')) {
+        Fields fields = split(line, ':');
+        if (fields.size() >= fields_needed && fits(fields)) return fields;
+    }
+    return std::nullopt;
+}
+
+// name:password:uid:gid:gecos:home:shell
+std::optional<Fields> find_passwd_line(const std::string& passwd, std::string_view name, std::optional<uid_t> uid) {
+    return find_line(passwd, 6, [&](const Fields& fields) {
+        return uid ? parse_number<uid_t>(fields[2]) == *uid : fields[0] == name;
+    });
+}
+
+// name:password:gid:members
+Result<gid_t> find_group(std::string_view text, const std::string& groups) {
+    if (const std::optional<gid_t> gid = parse_number<gid_t>(text)) return *gid;
+    const auto line = find_line(groups, 3, [&](const Fields& fields) { return fields[0] == text; });
+    const std::optional<gid_t> gid = line ? parse_number<gid_t>((*line)[2]) : std::nullopt;
+    if (!gid) return plain_error(concat("group ", quoted(text), " is not in the container's /etc/group"));
+    return *gid;
+}
+
+std::vector<gid_t> groups_of(std::string_view user, const std::string& groups) {
+    std::vector<gid_t> found;
+    for (const std::string_view line : split(groups, '\n')) {
+        const Fields fields = split(line, ':');
+        if (fields.size() < 4) continue;
+        const Fields members = split(fields[3], ',');
+        const std::optional<gid_t> gid = parse_number<gid_t>(fields[2]);
+        if (gid && std::ranges::find(members, user) != members.end()) found.push_back(*gid);
+    }
+    return found;
+}
+
+}  // namespace
+
+Result<Identity> find_user(const std::string& text) {
+    const size_t colon = text.find(':');
+    const std::string_view name = std::string_view(text).substr(0, colon);
+    const std::optional<uid_t> number = parse_number<uid_t>(name);
+    const std::string passwd = read_database("/etc/passwd");
+    const auto line = find_passwd_line(passwd, name, number);
+    const std::optional<uid_t> uid = number ? number : line ? parse_number<uid_t>((*line)[2]) : std::nullopt;
+    if (!uid) return plain_error(concat("user ", quoted(name), " is not in the container's /etc/passwd"));
+    const std::string groups = read_database("/etc/group");
+    Identity identity{*uid, line ? parse_number<gid_t>((*line)[3]).value_or(0) : 0, {}, true};
+    if (colon != std::string::npos) identity.gid = TRY(find_group(std::string_view(text).substr(colon + 1), groups));
+    else if (line) identity.groups = groups_of((*line)[0], groups);
+    return identity;
+}
+
+std::string home_directory(uid_t uid) {
+    const std::string passwd = read_database("/etc/passwd");
+    const auto line = find_passwd_line(passwd, {}, uid);
+    return line && (*line)[5].starts_with('/') ? std::string((*line)[5]) : "/";
+}
+
+}  // namespace pinfold

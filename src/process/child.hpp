@@ -1,0 +1,52 @@
+// The parent's side of a child on its way to becoming a payload: the container's first process, or one of exec.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernel/child_guard.hpp"
+#include "pinfold/result.hpp"
+#include "pinfold/unique_fd.hpp"
+#include "plan/plan.hpp"
+#include "process/protocol.hpp"
+#include "process/supervise.hpp"
+
+namespace pinfold {
+
+// What the caller wants of the process besides its configuration.
+struct ChildOptions {
+    std::string pid_file;        // empty: none
+    std::string console_socket;  // empty: the terminal stays with us
+    std::string pidfd_socket;    // empty: none
+    std::string seccomp_cache;   // directory of compiled filters
+    bool detach = false;
+};
+
+struct Child {
+    ChildGuard guard;
+    UniqueFd pidfd;
+
+    pid_t pid() const { return guard.pid(); }
+};
+
+// clone3 into the group, if there is one (-1: none). 0 in the child.
+Result<pid_t> clone_into(uint64_t flags, int cgroup, int& pidfd);
+
+// What the child cannot do for itself: hard limits, its OOM score, pipes that it may open again.
+Result<void> prepare_process(pid_t pid, const ProcessPlan& process, std::optional<uid_t> stream_owner);
+
+Result<void> send_pidfd(const Child& child, const std::string& socket);
+
+// Of the terminal that we were started from, if we were.
+std::optional<winsize> own_window();
+
+// Waits for that very message; anything else is an error, as is a signal on signal_fd (-1: none) that asks us to end.
+Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd = -1);
+
+// Until execve has closed the child's end. Gives the terminal's master, if there is one for us.
+Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, int signal_fd = -1);
+
+// The foreground: passes signals on and relays the terminal until the process ends. The value is its exit code.
+Result<int> supervise_child(Child child, const SignalForwarder& signals, UniqueFd master);
+
+}  // namespace pinfold

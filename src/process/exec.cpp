@@ -1,0 +1,191 @@
+// A further process in a container that exists: one setns for the processes to come, one clone into the container's
+// cgroup, one setns in the child for all that is left.
+#include "process/exec.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "cgroup/control_files.hpp"
+#include "kernel/init_process.hpp"
+#include "kernel/terminal.hpp"
+#include "kernel/users.hpp"
+#include "process/payload.hpp"
+#include "process/pid_file.hpp"
+#include "process/step.hpp"
+#include "seccomp/cache.hpp"
+
+namespace pinfold {
+
+namespace {
+
+// What the child takes over from its parent besides the plan.
+struct ExecContext {
+    Channel channel;
+    UniqueFd init;              // the container's first process, whose namespaces are the container's
+    uint64_t left_to_join = 0;  // CLONE_NEW*
+    bool joins_user = false;    // by the parent or by the child
+    std::optional<SeccompFilter> filter;
+    UniqueFd console_socket;  // empty: the terminal goes to the parent
+    std::optional<winsize> window;
+};
+
+// A process must not join the user namespace that it is in already: the kernel answers EINVAL.
+bool is_own_user_namespace(pid_t pid) {
+    struct stat own {};
+    struct stat other {};
+    return ::stat("/proc/self/ns/user", &own) == 0 && ::stat(concat("/proc/", pid, "/ns/user").c_str(), &other) == 0 &&
+           own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
+Result<void> join(int init, uint64_t flags) {
+    if (flags == 0 || ::setns(init, static_cast<int>(flags)) == 0) return {};
+    if (errno == ESRCH) return plain_error("container not running: its first process has ended");
+    return errno_error("join the container's namespaces");
+}
+
+Result<void> open_terminal(const ProcessPlan& process, const ExecContext& context) {
+    const UniqueFd root = TRY(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
+    const Pty pty = TRY(open_container_pty(root.get()));
+    return hand_over_terminal(pty, process.identity.uid, context.window, context.console_socket.get(), context.channel);
+}
+
+// Who we are: the caller, then root in the container. PR_SET_DUMPABLE keeps the processes that live there from tracing
+// us or opening our descriptors meanwhile (CVE-2016-9962).
+Result<void> enter_container(const ExecPlan& plan, const ExecContext& context) {
+    if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
+    if (!TRY(context.channel.receive())) return plain_error("the parent is gone");
+    // The caller's groups would stay with the process if the namespace denies setgroups. A normal user cannot drop
+    // them.
+    if (context.joins_user && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
+    TRY(join(context.init.get(), context.left_to_join));
+    if (context.joins_user) TRY(become_namespace_root(plan.id_maps.value_or(IdMaps{})));
+    if (::setsid() < 0) return errno_error("setsid");
+    ::umask(0);
+    return {};
+}
+
+Result<void> choose_user(const std::string& user, Identity& identity) {
+    if (user.empty()) return {};
+    Identity found = TRY(find_user(user));
+    found.set_groups = identity.set_groups;
+    found.groups.insert(found.groups.end(), identity.groups.begin(), identity.groups.end());
+    identity = std::move(found);
+    return {};
+}
+
+// Returns only on failure.
+Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
+    ProcessPlan process = plan.process;
+    TRY(take_step(Step::session, [&] { return enter_container(plan, context); }));
+    if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring); }));
+    TRY(take_step(Step::user, [&] { return choose_user(plan.user, process.identity); }));
+    if (process.terminal) TRY(take_step(Step::terminal, [&] { return open_terminal(process, context); }));
+    const Executable executable = TRY(become_user(process));
+    TRY(take_step(Step::exec, [&] { return let_go(process); }));
+    TRY(context.channel.send(Message::ready));
+    return execute_payload(process, executable, context.filter);
+}
+
+[[noreturn]] void run_exec(const ExecPlan& plan, const ExecContext& context) {
+    const Result<void> failed = become_payload(plan, context);
+    context.channel.send_failure(failed.error());
+    ::_exit(1);
+}
+
+Result<ExecContext> make_context(const ExecPlan& plan, const ContainerState& state, const ChildOptions& options,
+                                 Channel channel) {
+    ExecContext context{std::move(channel), {}, 0, false, {}, {}, plan.process.window};
+    context.init = TRY(open_process(state.pid, state.started));
+    if (!context.init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
+    context.joins_user = (plan.namespaces & CLONE_NEWUSER) != 0 && !is_own_user_namespace(state.pid);
+    context.left_to_join = plan.namespaces;
+    if (!context.joins_user) context.left_to_join &= ~uint64_t{CLONE_NEWUSER};
+    if (plan.seccomp)
+        context.filter =
+            TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
+    if (!options.console_socket.empty()) context.console_socket = TRY(connect_console_socket(options.console_socket));
+    else if (plan.process.terminal && !context.window) context.window = own_window();
+    return context;
+}
+
+// The group that a process of the container is in, as v2 has it: the line "0::/path".
+Result<std::string> group_of(pid_t pid) {
+    const std::string text = TRY(read_file(concat("/proc/", pid, "/cgroup")));
+    for (const std::string_view line : split(text, '\n')) {
+        if (line.starts_with("0::/")) return std::string(line.substr(3));
+    }
+    return plain_error(concat("process ", pid, " is in no cgroup v2 group"));
+}
+
+Result<UniqueFd> open_group(const ContainerRecord& record, const std::string& path) {
+    const std::string name = record.cgroup_mount + path;
+    return TRY_IN("cgroup", open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY));
+}
+
+// A payload that is an init system moves itself into a group below its own, which can then hold no process: the new one
+// joins it there.
+Result<pid_t> clone_into_container(const ContainerState& state, const std::string& group, int& pidfd) {
+    const ContainerRecord& record = state.record;
+    if (record.cgroup_path.empty()) return clone_into(0, -1, pidfd);
+    const std::string below = group.empty() ? "" : TRY_IN("--cgroup", clean_cgroup_path(group));
+    const UniqueFd own = TRY(open_group(record, record.cgroup_path + below));
+    Result<pid_t> pid = clone_into(0, own.get(), pidfd);
+    if (pid || pid.error().code != EBUSY || !below.empty()) return pid;
+    const std::string moved = TRY(group_of(state.pid));
+    const UniqueFd of_init = TRY(open_group(record, moved));
+    return clone_into(0, of_init.get(), pidfd);
+}
+
+// The namespace of processes takes effect for those to come. A normal user has the right to it only as a member of the
+// user namespace; we keep our place among the host's files in either case.
+Result<void> join_ahead(ExecContext& context) {
+    uint64_t ahead = context.left_to_join & CLONE_NEWPID;
+    if (::geteuid() != 0) ahead |= context.left_to_join & CLONE_NEWUSER;
+    TRY(join(context.init.get(), ahead));
+    context.left_to_join &= ~ahead;
+    return {};
+}
+
+Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, const std::string& group,
+                          ExecContext context) {
+    TRY(join_ahead(context));
+    int pidfd = -1;
+    const pid_t pid = TRY(clone_into_container(state, group, pidfd));
+    if (pid == 0) run_exec(plan, context);
+    return Child{ChildGuard(pid), UniqueFd(pidfd)};
+}
+
+}  // namespace
+
+Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state, const std::string& group,
+                              const ChildOptions& options) {
+    const SignalForwarder signals = TRY(SignalForwarder::create());
+    std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
+    ExecContext context = TRY(make_context(plan, state, options, std::move(ends.second)));
+    Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, state, group, std::move(context)); }));
+    TRY(prepare_process(child.pid(), plan.process, plan.stream_owner));
+    PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
+    TRY(send_pidfd(child, options.pidfd_socket));
+    TRY(ends.first.send(Message::go));
+    const bool terminal_for_us = plan.process.terminal && options.console_socket.empty();
+    UniqueFd master = TRY(await_payload(ends.first, terminal_for_us));
+    pid_file.commit();
+    if (options.detach) {
+        child.guard.release();
+        return 0;
+    }
+    return supervise_child(std::move(child), signals, std::move(master));
+}
+
+}  // namespace pinfold

@@ -1,0 +1,156 @@
+// Running hooks.
+#include "process/hooks.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "kernel/child_guard.hpp"
+#include "pinfold/unique_fd.hpp"
+#include "process/executable.hpp"
+#include "process/payload.hpp"
+#include "process/supervise.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr size_t kMaxOutput = 1024;  // of what a hook has printed: enough for its last words
+
+// A file, not a pipe: a hook that does not read it holds nobody up.
+Result<UniqueFd> state_file(const std::string& state) {
+    UniqueFd file(::memfd_create("state", MFD_CLOEXEC));
+    if (!file) return errno_error("memfd_create");
+    if (::write(file.get(), state.data(), state.size()) != ssize_t(state.size()) ||
+        ::lseek(file.get(), 0, SEEK_SET) != 0)
+        return errno_error("write the state");
+    return file;
+}
+
+// In a session of its own, so that whatever it starts can be ended with it. Nothing of ours stays open in it.
+[[noreturn]] void become_hook(const Hook& hook, int input, int output) {
+    ::setsid();
+    reset_signals();
+    const bool ready = ::dup2(input, STDIN_FILENO) >= 0 && ::dup2(output, STDOUT_FILENO) >= 0 &&
+                       ::dup2(output, STDERR_FILENO) >= 0 && ::close_range(3, UINT_MAX, 0) == 0;
+    if (ready) {
+        const Error error = execute(hook.path, hook.args.empty() ? std::vector{hook.path} : hook.args, hook.env);
+        // Not in the words of the error: they stand for a payload that is missing.
+        const std::string words = errno_words(error.code);
+        [[maybe_unused]] const ssize_t told = ::write(STDERR_FILENO, words.data(), words.size());
+    }
+    ::_exit(127);
+}
+
+class RunningHook {
+public:
+    RunningHook(pid_t pid, UniqueFd output)
+        : child_(pid), pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))), output_(std::move(output)) {}
+
+    // Until its end, or until the time is over or a signal comes; then it is killed with all that it has started.
+    Result<void> await(const Hook& hook, int signal_fd);
+
+private:
+    Result<void> poll_once(int64_t deadline, int signal_fd);
+    void read_output();
+    Result<void> judge();
+
+    ChildGuard child_;
+    UniqueFd pidfd_;
+    UniqueFd output_;
+    std::string text_;
+    bool ended_ = false;
+};
+
+void RunningHook::read_output() {
+    char buffer[512];
+    ssize_t got = 0;
+    while ((got = ::read(output_.get(), buffer, sizeof buffer)) > 0) {
+        text_.append(buffer, size_t(got));
+        if (text_.size() > kMaxOutput) text_.erase(0, text_.size() - kMaxOutput);
+    }
+    if (got == 0) output_.reset();
+}
+
+Result<void> RunningHook::poll_once(int64_t deadline, int signal_fd) {
+    const int64_t left = deadline == INT64_MAX ? -1 : std::max<int64_t>(0, (deadline - monotonic_ns()) / 1'000'000);
+    pollfd slots[] = {{pidfd_.get(), POLLIN, 0}, {output_.get(), POLLIN, 0}, {signal_fd, POLLIN, 0}};
+    const int ready = ::poll(slots, 3, static_cast<int>(std::min<int64_t>(left, INT_MAX)));
+    if (ready < 0 && errno != EINTR) return errno_error("poll");
+    if (ready == 0) return plain_error("took longer than its timeout");
+    if (slots[1].revents != 0) read_output();
+    if (slots[2].revents != 0) TRY(refuse_to_go_on(signal_fd));
+    ended_ = slots[0].revents != 0;
+    return {};
+}
+
+Result<void> RunningHook::judge() {
+    read_output();  // what it has left in the pipe
+    siginfo_t end{};
+    if (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &end, WEXITED) != 0) return errno_error("waitid");
+    child_.release();
+    const int code = exit_code_of(end);
+    if (code == 0) return {};
+    while (text_.ends_with('\n')) text_.pop_back();
+    return plain_error(concat("ended with exit code ", code, text_.empty() ? "" : ": ", text_));
+}
+
+Result<void> RunningHook::await(const Hook& hook, int signal_fd) {
+    const int64_t deadline = hook.timeout ? monotonic_ns() + *hook.timeout * 1'000'000'000 : INT64_MAX;
+    while (!ended_) {
+        Result<void> polled = poll_once(deadline, signal_fd);
+        if (polled) continue;
+        ::kill(-child_.pid(), SIGKILL);
+        return polled;
+    }
+    return judge();
+}
+
+Result<void> run_hook(const Hook& hook, const std::string& state, int signal_fd) {
+    const UniqueFd input = TRY(state_file(state));
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("pipe");
+    UniqueFd reader(ends[0]);
+    UniqueFd writer(ends[1]);
+    if (::fcntl(reader.get(), F_SETFL, O_NONBLOCK) != 0) return errno_error("fcntl");
+    const pid_t pid = ::fork();
+    if (pid < 0) return errno_error("fork");
+    if (pid == 0) become_hook(hook, input.get(), writer.get());
+    writer.reset();
+    return RunningHook(pid, std::move(reader)).await(hook, signal_fd);
+}
+
+std::string hook_name(std::string_view kind, size_t index, const Hook& hook) {
+    return concat("hooks.", kind, "[", index, "] ", hook.path);
+}
+
+}  // namespace
+
+Result<void> run_hooks(std::string_view kind, const std::vector<Hook>& hooks, const std::string& state, int signal_fd) {
+    for (size_t i = 0; i < hooks.size(); ++i) {
+        log_debug(hook_name(kind, i, hooks[i]));
+        TRY_IN(hook_name(kind, i, hooks[i]), run_hook(hooks[i], state, signal_fd));
+    }
+    return {};
+}
+
+void run_poststop_hooks(const std::vector<Hook>& hooks, const std::string& state) {
+    for (size_t i = 0; i < hooks.size(); ++i) {
+        const Result<void> ran = run_hook(hooks[i], state, -1);
+        if (!ran) log_warning(concat(hook_name("poststop", i, hooks[i]), ": ", ran.error().message));
+    }
+}
+
+}  // namespace pinfold

@@ -1,0 +1,22 @@
+// Hooks: programs that the configuration names for certain moments of a container's life.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pinfold/result.hpp"
+#include "pinfold/spec.hpp"
+
+namespace pinfold {
+
+// Runs them one after the other, each with the container's state on its standard input, in the namespaces of the
+// caller, until one fails: exit code not 0, or longer than its timeout. `kind` is the property's name in the
+// configuration. A signal that asks us to end, if signal_fd is one to read such from, ends the hook as well.
+Result<void> run_hooks(std::string_view kind, const std::vector<Hook>& hooks, const std::string& state,
+                       int signal_fd = -1);
+
+// For the hooks after a container's end: a failure is a warning, and the next one is run all the same.
+void run_poststop_hooks(const std::vector<Hook>& hooks, const std::string& state);
+
+}  // namespace pinfold

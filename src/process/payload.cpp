@@ -1,0 +1,129 @@
+// The last steps of a process on its way to becoming a payload.
+#include "process/payload.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "kernel/safe_path.hpp"
+#include "kernel/syscalls.hpp"
+#include "kernel/users.hpp"
+#include "process/executable.hpp"
+#include "process/step.hpp"
+#include "seccomp/load.hpp"
+
+namespace pinfold {
+
+namespace {
+
+// The directory may be reached through symlinks, but never through a magic link such as /proc/self/fd/7, and it must
+// lie below the root: a descriptor of the host's that leaked in must not become a way out (CVE-2024-21626).
+Result<void> change_directory(const std::string& path) {
+    open_how how{};
+    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    how.resolve = RESOLVE_NO_MAGICLINKS;
+    const UniqueFd directory(sys_openat2(AT_FDCWD, path.c_str(), how));
+    if (!directory) return errno_error(path);
+    if (::fchdir(directory.get()) != 0) return errno_error(path);
+    char name[PATH_MAX];
+    if (::syscall(SYS_getcwd, name, sizeof name) < 0) return errno_error(concat(path, ": getcwd"));
+    if (name[0] != '/') return plain_error(concat(path, " is outside of the container's root"));
+    return {};
+}
+
+Result<void> make_directories(const std::string& path) {
+    const RootFd root(TRY(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY)));
+    TRY(root.make_directory(path));
+    return {};
+}
+
+// As root, since the payload's user may be given a directory that it could not enter itself. False: as the user then.
+Result<bool> enter_cwd(const std::string& path) {
+    Result<void> entered = change_directory(path);
+    if (!entered && entered.error().code == ENOENT) {
+        TRY(make_directories(path));
+        entered = change_directory(path);
+    }
+    if (entered) return true;
+    if (entered.error().code == EACCES) return false;
+    return std::move(entered).error();
+}
+
+Result<void> change_user(const ProcessPlan& process, bool in_cwd) {
+    ::umask(process.umask.value_or(0022));
+    TRY(change_identity(process.identity));
+    if (!in_cwd) TRY_IN("cwd", change_directory(process.cwd));
+    return {};
+}
+
+// A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs it takes CAP_SYS_ADMIN,
+// which the capabilities' step may drop: then that step, and only that, comes after it.
+Result<void> restrict_rights(const ProcessPlan& process, const std::optional<SeccompFilter>& filter) {
+    const bool privileged = filter && !process.no_new_privileges;
+    if (privileged) {
+        TRY(take_step(Step::seccomp, raise_permitted_capabilities));
+        TRY(take_step(Step::seccomp, [&] { return load_seccomp(*filter); }));
+    }
+    TRY(take_step(Step::capabilities, [&] { return apply_capabilities(process.capabilities); }));
+    if (process.no_new_privileges) TRY(take_step(Step::no_new_privileges, forbid_new_privileges));
+    if (filter && !privileged) TRY(take_step(Step::seccomp, [&] { return load_seccomp(*filter); }));
+    return {};
+}
+
+}  // namespace
+
+Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const std::optional<winsize>& window, int console_socket,
+                                const Channel& channel) {
+    if (window) TRY(set_window_size(pty.master.get(), window->ws_row, window->ws_col));
+    TRY(own_terminal(pty.slave.get(), owner));
+    if (console_socket >= 0) TRY(send_fd(console_socket, pty.master.get(), "/dev/ptmx"));
+    else TRY(channel.send_terminal(pty.master.get()));
+    return attach_terminal(pty.slave.get());
+}
+
+Result<Executable> become_user(const ProcessPlan& process) {
+    const bool in_cwd = TRY(take_step(Step::cwd, [&] { return enter_cwd(process.cwd); }));
+    if (process.personality) TRY(take_step(Step::personality, [&] { return apply_personality(*process.personality); }));
+    if (process.scheduler) TRY(take_step(Step::scheduler, [&] { return apply_scheduler(*process.scheduler); }));
+    if (process.io_priority) TRY(take_step(Step::io_priority, [&] { return apply_io_priority(*process.io_priority); }));
+    if (process.memory_policy)
+        TRY(take_step(Step::memory_policy, [&] { return apply_memory_policy(*process.memory_policy); }));
+    TRY(take_step(Step::rlimits, [&] { return apply_rlimits(process.rlimits); }));
+    TRY(take_step(Step::bounding_set, [&] { return drop_bounding_set(process.capabilities.bounding); }));
+    TRY(take_step(Step::user, [&] { return change_user(process, in_cwd); }));
+    Executable executable{
+        TRY(take_step(Step::executable, [&] { return find_executable(process.args.front(), process.env); })),
+        process.env};
+    if (process.add_home) executable.env.push_back(concat("HOME=", home_directory(process.identity.uid)));
+    return executable;
+}
+
+void reset_signals() {
+    for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);  // cannot fail
+}
+
+Result<void> let_go(const ProcessPlan& process) {
+    if (::prctl(PR_SET_PDEATHSIG, 0) != 0) return errno_error("clear the parent-death signal");
+    reset_signals();
+    if (::close_range(3 + process.preserve_fds, UINT_MAX, CLOSE_RANGE_CLOEXEC) != 0) return errno_error("close_range");
+    return {};
+}
+
+Result<void> execute_payload(const ProcessPlan& process, const Executable& executable,
+                             const std::optional<SeccompFilter>& filter) {
+    TRY(restrict_rights(process, filter));
+    return in_step(Step::exec, execute(executable.path, process.args, executable.env));
+}
+
+}  // namespace pinfold

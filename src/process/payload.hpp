@@ -1,0 +1,38 @@
+// The last steps of a process on its way to becoming a payload: the container's first one, or one of exec.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernel/terminal.hpp"
+#include "plan/plan.hpp"
+#include "process/protocol.hpp"
+#include "seccomp/compile.hpp"
+
+namespace pinfold {
+
+struct Executable {
+    std::string path;
+    std::vector<std::string> env;
+};
+
+// Sizes the terminal, gives it to its user, sends its master to the console socket (-1: to the parent), and makes it
+// this process's own.
+Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const std::optional<winsize>& window, int console_socket,
+                                const Channel& channel);
+
+// From root in the container to the payload's user, who is the one to look for its program.
+Result<Executable> become_user(const ProcessPlan& process);
+
+// What the payload must not inherit: the parent-death signal, blocked and ignored signals, descriptors that leaked to
+// us. They are closed by execve, and with them the channel: that tells the parent that the payload runs.
+Result<void> let_go(const ProcessPlan& process);
+
+void reset_signals();
+
+// Capabilities, no_new_privs, filter, execve. Returns only on failure.
+Result<void> execute_payload(const ProcessPlan& process, const Executable& executable,
+                             const std::optional<SeccompFilter>& filter);
+
+}  // namespace pinfold

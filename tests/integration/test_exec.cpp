@@ -1,0 +1,308 @@
+// exec: one more process in a container, with the container's restrictions and the caller's wishes.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "harness.hpp"
+#include "terminal.hpp"
+
+using namespace pinfold::integration;
+
+namespace {
+
+using As = Container::As;
+using Words = std::vector<std::string>;
+
+Bundle& waiting(Bundle& bundle) { return bundle.probe({"wait-signal"}); }
+
+std::string namespace_of(pid_t pid, const std::string& name) {
+    return fs::read_symlink("/proc/" + std::to_string(pid) + "/ns/" + name).string();
+}
+
+void check_same_namespaces(const json& report, pid_t pid) {
+    for (const char* name : {"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"}) {
+        CAPTURE(name);
+        CHECK(report["namespaces"][name] == namespace_of(pid, name));
+    }
+}
+
+// A file with the process of an exec: the container's own, changed.
+fs::path process_file(const Bundle& bundle, const json& changes) {
+    json process = bundle.config["process"];
+    process.merge_patch(changes);
+    const fs::path file = bundle.host() / "process.json";
+    write_text(file, process.dump());
+    return file;
+}
+
+}  // namespace
+
+TEST_CASE("exec: output and exit code come back, also for signals") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    CHECK(container.exec({}, {"/probe", "exit", "7"}).status == 7);
+    CHECK(container.exec({}, {"/probe", "signal", "9"}).status == 128 + 9);
+    const Ended copied = container.exec({}, {"/probe", "cat"}, {.input = "through standard input"});
+    CHECK(copied.status == 0);
+    CHECK(copied.out.starts_with("through standard input"));
+}
+
+TEST_CASE("exec: in all namespaces, the cgroup and the root of the container") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.add_namespace("cgroup");
+    const Container container(waiting(bundle), As::running);
+    const json report = container.exec_report();
+    check_same_namespaces(report, container.pid());
+    CHECK(report["process"]["ppid"] == 0);
+    CHECK(report["hosts"]["hostname"] == "inside");
+    CHECK(mount_at(report, "/")["root"].get<std::string>().ends_with("/rootfs"));
+    CHECK(report["cwd"] == "/");
+    if (!cgroup2_mount().empty())
+        CHECK(report["proc"]["cgroup"].get<std::string>().find("0::/\n") != std::string::npos);
+}
+
+TEST_CASE("exec: with the restrictions of the container") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_ALLOW"},
+                                         {"syscalls",
+                                          {{{"names", {"getcwd"}}, {"action", "SCMP_ACT_ALLOW"}},
+                                           {{"names", {"swapon"}}, {"action", "SCMP_ACT_ERRNO"}}}}};
+    const Container container(waiting(bundle), As::running);
+    const json report = container.exec_report();
+    CHECK(report["seccomp"]["mode"] == 2);
+    CHECK(report["no_new_privs"] == 1);
+    CHECK(report["capabilities"]["bounding"] == json({"CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_AUDIT_WRITE"}));
+    CHECK(report["capabilities"]["effective"] == report["capabilities"]["bounding"]);
+    CHECK(report["rlimits"]["RLIMIT_NOFILE"] == json({1024, 1024}));
+    CHECK(report["fds"].size() == 3);
+    CHECK(report["env"] == json({"PATH=/usr/bin:/bin", "TERM=xterm", "HOME=/"}));
+}
+
+TEST_CASE("exec: the command line's wishes") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["process"]["noNewPrivileges"] = false;
+    const Container container(waiting(bundle), As::running);
+    const json report = container.exec_report({"--cwd", "/tmp", "--env", "A=1", "-e", "B=2", "--user", "7:8", "-g", "9",
+                                               "--additional-gids", "10", "--cap", "CAP_CHOWN", "--no-new-privs"});
+    CHECK(report["cwd"] == "/tmp");
+    CHECK(has(report["env"], "A=1"));
+    CHECK(has(report["env"], "B=2"));
+    CHECK(report["credentials"]["uid"] == json({7, 7, 7, 7}));
+    CHECK(report["credentials"]["gid"] == json({8, 8, 8, 8}));
+    CHECK(report["credentials"]["groups"] == json({9, 10}));
+    CHECK(has(report["capabilities"]["bounding"], "CAP_CHOWN"));
+    CHECK(report["no_new_privs"] == 1);
+    CHECK(container.exec_report()["no_new_privs"] == 0);
+}
+
+TEST_CASE("exec: users and groups by the container's own names") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    write_text(bundle.rootfs() / "etc/passwd", "root:x:0:0::/root:/bin/sh\nbob:x:1001:1002::/home/bob:/bin/sh\n");
+    write_text(bundle.rootfs() / "etc/group", "root:x:0:\nbob:x:1002:\nstaff:x:50:alice,bob\nwheel:x:10:bob\n");
+    const Container container(waiting(bundle), As::running);
+    const json bob = container.exec_report({"--user", "bob"});
+    CHECK(bob["credentials"]["uid"][0] == 1001);
+    CHECK(bob["credentials"]["gid"][0] == 1002);
+    CHECK(bob["credentials"]["groups"] == json({10, 50}));
+    CHECK(has(bob["env"], "HOME=/home/bob"));
+    CHECK(container.exec_report({"--user", "bob:staff"})["credentials"]["gid"][0] == 50);
+    CHECK(container.exec_report({"--user", "1001"})["credentials"]["gid"][0] == 1002);
+    CHECK(container.exec_report({"--user", "4242"})["credentials"]["gid"][0] == 0);
+    check_refused(container.exec({"--user", "eve"}, {"/probe", "report"}), "user 'eve' is not in", 255);
+    check_refused(container.exec({"--user", "bob:eve"}, {"/probe", "report"}), "group 'eve' is not in", 255);
+}
+
+TEST_CASE("exec: a process from a file") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    const fs::path file = process_file(
+        bundle,
+        {{"args", {"/probe", "report"}},
+         {"cwd", "/etc"},
+         {"env", {"ONLY=this", "HOME=/x"}},
+         {"user", {{"uid", 12}, {"gid", 13}}},
+         {"capabilities", {{"bounding", {"CAP_KILL"}}, {"permitted", json::array()}, {"effective", json::array()}}},
+         {"oomScoreAdj", 600},
+         {"rlimits", {{{"type", "RLIMIT_NOFILE"}, {"soft", 50}, {"hard", 60}}}}});
+    const Ended ended = run_program(bundle.verb({"exec", "--process", file, bundle.id()}));
+    REQUIRE_MESSAGE(ended.status == 0, ended.err);
+    const json report = json::parse(ended.out);
+    CHECK(report["cwd"] == "/etc");
+    CHECK(report["env"] == json({"ONLY=this", "HOME=/x"}));
+    CHECK(report["credentials"]["uid"][0] == 12);
+    CHECK(report["capabilities"]["bounding"] == json({"CAP_KILL"}));
+    CHECK(report["proc"]["oom_score_adj"] == "600\n");
+    CHECK(report["rlimits"]["RLIMIT_NOFILE"] == json({50, 60}));
+}
+
+TEST_CASE("exec: bad requests are told, all at once, and start nothing") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    check_refused(container.exec({}, {}), "nothing to run", 255);
+    check_refused(container.exec({}, {"nothing-of-that-name"}), "executable file not found in $PATH", 255);
+    check_refused(container.exec({}, {"/etc"}), "permission denied", 255);
+    check_refused(container.exec({}, {"/no/such"}), "no such file or directory", 255);
+    check_refused(container.exec({"--process", "/nowhere"}, {}), "open /nowhere", 255);
+    check_refused(container.exec({"--tty", "--detach"}, {"/probe", "report"}), "--console-socket", 255);
+    check_refused(container.exec({"--cgroup", "../.."}, {"/probe", "report"}), "leads elsewhere", 255);
+    const fs::path file = process_file(bundle, {{"args", json::array()}, {"cwd", "relative"}});
+    const Ended ended = container.exec({"--process", file}, {});
+    check_refused(ended, "2 problems", 255);
+    CHECK(ended.err.find("cwd: found \"relative\"") != std::string::npos);
+}
+
+TEST_CASE("exec: detached, with a pid file and a pidfd") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    const std::string pid_file = bundle.host() / "exec.pid";
+    const DescriptorSocket pidfds(bundle.host() / "pidfds");
+    const Ended ended = container.exec({"--detach", "--pid-file", pid_file, "--pidfd-socket", pidfds.path()},
+                                       {"/probe", "wait-signal"});
+    REQUIRE_MESSAGE(ended.status == 0, ended.err);
+    const pid_t pid = static_cast<pid_t>(std::stol(read_text(pid_file)));
+    CHECK(namespace_of(pid, "pid") == namespace_of(container.pid(), "pid"));
+    const UniqueFd pidfd = pidfds.receive();
+    if (!cgroup2_mount().empty()) {
+        const json pids = json::parse(container.must({"ps", "--format", "json", bundle.id()}));
+        CHECK(std::find(pids.begin(), pids.end(), pid) != pids.end());
+    }
+    // The container's first process does not end before this one is reaped, which is our duty now.
+    CHECK(::kill(pid, SIGKILL) == 0);
+    CHECK(await_readable(pidfd.get()));
+    CHECK(::waitpid(pid, nullptr, 0) == pid);
+}
+
+TEST_CASE("exec: preserved descriptors and no others") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    write_text(bundle.host() / "passed", "through");
+    const UniqueFd file(::open((bundle.host() / "passed").c_str(), O_RDONLY | O_CLOEXEC));
+    const SpawnOptions spawn{.fds = {{3, file.get()}, {4, file.get()}}};
+    const Ended read = container.exec({"--preserve-fds", "1"}, {"/probe", "read-fd", "3"}, spawn);
+    CHECK(read.out.find("through") != std::string::npos);
+    const Ended report = container.exec({"--preserve-fds", "1"}, {"/probe", "report"}, spawn);
+    CHECK(json::parse(report.out)["fds"].size() == 4);
+}
+
+TEST_CASE("exec: a terminal in the foreground") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    Terminal terminal(33, 44);
+    const int fd = terminal.slave();
+    Process running(bundle.verb({"exec", "--tty", bundle.id(), "/probe", "winsize"}),
+                    {.fds = {{0, fd}, {1, fd}, {2, fd}}, .own_terminal = true});
+    terminal.await_line("33x44");
+    terminal.type("\n");
+    CHECK(running.finish().status == 0);
+}
+
+TEST_CASE("exec: a terminal through the console socket") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    const DescriptorSocket console(bundle.host() / "console");
+    const Ended ended = container.exec({"--tty", "--detach", "--console-socket", console.path()}, {"/probe", "report"});
+    REQUIRE_MESSAGE(ended.status == 0, ended.err);
+    Terminal terminal(console.receive());
+    const json report = json::parse(terminal.read_line());
+    CHECK(report["terminals"][0]["tty"] == true);
+    CHECK(report["proc"]["controlling_terminal"] == true);
+}
+
+TEST_CASE("exec: not in a paused container, except when told so") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    container.must({"pause", bundle.id()});
+    const Ended refused = container.exec({}, {"/probe", "exit", "0"});
+    check_refused(refused, "is paused", 255);
+    CHECK(refused.err.find("hint: resume it first") != std::string::npos);
+    Process waits(bundle.verb({"exec", "--ignore-paused", bundle.id(), "/probe", "exit", "6"}), {});
+    container.must({"resume", bundle.id()});
+    CHECK(waits.finish().status == 6);
+}
+
+TEST_CASE("exec: into a group below the container's") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    const std::string group = cgroups_named(bundle.id()).at(0);
+    fs::create_directory(fs::path(group) / "below");
+    const json report = container.exec_report({"--cgroup", "below"});
+    CHECK(report["proc"]["cgroup"].get<std::string>().find(bundle.id() + "/below\n") != std::string::npos);
+}
+
+TEST_CASE("exec: in a created container, whose payload still waits") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::created);
+    check_same_namespaces(container.exec_report(), container.pid());
+    CHECK(container.status() == "created");
+}
+
+TEST_CASE("exec: where the container has a user namespace") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.add_namespace("user");
+    bundle.config["linux"]["uidMappings"] = {{{"containerID", 0}, {"hostID", 100000}, {"size", 65536}}};
+    bundle.config["linux"]["gidMappings"] = bundle.config["linux"]["uidMappings"];
+    const Container container(waiting(bundle), As::running);
+    const json report = container.exec_report({"--user", "5:6"});
+    check_same_namespaces(report, container.pid());
+    CHECK(report["credentials"]["uid"][0] == 5);
+    CHECK(report["credentials"]["groups"] == json::array());
+}
+
+TEST_CASE("exec: for a user without privileges") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    waiting(bundle).make_rootless(kNobodySpecial);
+    const SpawnOptions spawn{.uid = kNobodySpecial};
+    const Container container(bundle, As::running, {.spawn = spawn});
+    const Ended ended = container.exec({}, {"/probe", "report"}, spawn);
+    REQUIRE_MESSAGE(ended.status == 0, ended.err);
+    check_same_namespaces(json::parse(ended.out), container.pid());
+}
+
+TEST_CASE("exec: a shifted clock and a shared pid namespace") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.drop_namespace("pid").add_namespace("time");
+    bundle.config["linux"]["timeOffsets"] = {{"boottime", {{"secs", 1000000}}}};
+    const Container container(waiting(bundle), As::running);
+    const json report = container.exec_report();
+    check_same_namespaces(report, container.pid());
+    CHECK(report["clocks"]["boottime"].get<int64_t>() > 1000000);
+}
+
+TEST_CASE("exec: signals reach the program") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    Process running(bundle.verb({"exec", bundle.id(), "/probe", "wait-signal"}), {});
+    REQUIRE(running.read_line() == "READY");
+    running.signal(SIGUSR1);
+    CHECK(running.read_line().find("USR1") != std::string::npos);
+}

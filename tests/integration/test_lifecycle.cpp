@@ -1,0 +1,376 @@
+// From create to delete: states and what is legal in each, and bad moments.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "harness.hpp"
+#include "terminal.hpp"
+
+using namespace pinfold::integration;
+
+namespace {
+
+Bundle& waiting(Bundle& bundle) { return bundle.probe({"wait-signal"}); }
+
+std::vector<std::string> create_words(const Bundle& bundle, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"create", "--bundle", bundle.path()};
+    words.insert(words.end(), more.begin(), more.end());
+    words.push_back(bundle.id());
+    return words;
+}
+
+Ended create(const Bundle& bundle, const std::vector<std::string>& more = {}) {
+    bundle.write_config();
+    return verb(bundle, create_words(bundle, more));
+}
+
+bool exists(const Bundle& bundle) { return fs::exists(bundle.state_root() / bundle.id()); }
+
+}  // namespace
+
+TEST_CASE("lifecycle: created, running, stopped, gone") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.probe_each({{"write", "/data/ran", "yes"}, {"wait-signal"}});
+    write_text(bundle.rootfs() / "data/ran", "no");
+    const Container container(bundle, Container::As::created);
+    CHECK(read_text(bundle.host() / "container.pid") == std::to_string(container.pid()));
+    const json created = json::parse(container.must({"state", bundle.id()}));
+    CHECK(created["status"] == "created");
+    CHECK(created["pid"] == container.pid());
+    CHECK(created["id"] == bundle.id());
+    CHECK(created["bundle"] == bundle.path().string());
+    CHECK(read_text(bundle.rootfs() / "data/ran") == "no");
+    container.must({"start", bundle.id()});
+    CHECK(container.status() == "running");
+    container.must({"kill", bundle.id(), "KILL"});
+    container.await_end();
+    const json stopped = json::parse(container.must({"state", bundle.id()}));
+    CHECK(stopped["status"] == "stopped");
+    CHECK(stopped["pid"] == 0);
+    CHECK(read_text(bundle.rootfs() / "data/ran") == "yes");
+    container.must({"delete", bundle.id()});
+    CHECK_FALSE(exists(bundle));
+}
+
+TEST_CASE("lifecycle: what is not legal is refused in each state, and changes nothing") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const std::string& id = bundle.id();
+    const Container container(waiting(bundle), Container::As::created);
+    check_refused(create(bundle), "already exists");
+    check_refused(verb(bundle, {"resume", id}), "only a paused container can be resumed");
+    check_refused(verb(bundle, {"pause", id}), "only a running container can be paused");
+    CHECK(container.status() == "created");
+
+    container.must({"start", id});
+    check_refused(verb(bundle, {"start", id}), "only a created container can be started: '" + id + "' is running");
+    check_refused(verb(bundle, {"delete", id}), "is running");
+    CHECK(container.status() == "running");
+
+    container.must({"kill", id, "9"});
+    container.await_end();
+    check_refused(verb(bundle, {"start", id}), "is stopped");
+    check_refused(verb(bundle, {"kill", id}), "container not running");
+    check_refused(verb(bundle, {"pause", id}), "is stopped");
+    check_refused(container.exec({}, {"/probe", "report"}), "is stopped", 255);
+    CHECK(container.status() == "stopped");
+}
+
+TEST_CASE("lifecycle: a container that does not exist") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    for (const char* word : {"start", "kill", "delete", "state", "pause", "resume", "ps", "events"}) {
+        CAPTURE(word);
+        check_refused(verb(bundle, {word, "nobody"}), "container 'nobody' does not exist");
+    }
+    check_refused(verb(bundle, {"exec", "nobody", "true"}), "does not exist", 255);
+    CHECK(verb(bundle, {"delete", "--force", "nobody"}).status == 0);
+    for (const char* bad : {"..", "a/b", ""}) {
+        CAPTURE(bad);
+        CHECK(verb(bundle, {"delete", "--force", bad}).status == 1);
+    }
+}
+
+TEST_CASE("lifecycle: a created container holds nothing of the host's while it waits") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), Container::As::created, {.global = {"--log", bundle.host() / "log"}});
+    std::vector<std::string> descriptors;
+    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(container.pid()) + "/fd")) {
+        descriptors.push_back(entry.path().filename());
+    }
+    std::sort(descriptors.begin(), descriptors.end());
+    CHECK(descriptors == std::vector<std::string>{"0", "1", "2", "3"});
+    CHECK(fs::read_symlink("/proc/" + std::to_string(container.pid()) + "/fd/3").string().starts_with("socket:"));
+}
+
+TEST_CASE("lifecycle: create passes descriptors on to the payload") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    write_text(bundle.host() / "passed", "through");
+    const UniqueFd file(::open((bundle.host() / "passed").c_str(), O_RDONLY | O_CLOEXEC));
+    const UniqueFd out(::open((bundle.host() / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    bundle.probe({"read-fd", "4"});
+    const Container container(bundle, Container::As::running,
+                              {.args = {"--preserve-fds", "2"},
+                               .spawn = {.fds = {{1, out.get()}, {3, file.get()}, {4, file.get()}, {5, file.get()}}}});
+    container.await_end();
+    CHECK(json::parse(read_text(bundle.host() / "out"))["text"] == "through");
+}
+
+TEST_CASE("lifecycle: a created container can be deleted, and ends with it") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Container container(waiting(bundle), Container::As::created);
+    container.must({"delete", bundle.id()});
+    container.await_end();
+    CHECK_FALSE(exists(bundle));
+}
+
+TEST_CASE("lifecycle: a start that fails says why and leaves nothing") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    write_text(bundle.rootfs() / "script", "#!/no/such/interpreter\n");
+    ::chmod((bundle.rootfs() / "script").c_str(), 0755);
+    bundle.config["process"]["args"] = {"/script"};
+    const Container container(bundle, Container::As::created);
+    check_refused(verb(bundle, {"start", bundle.id()}), "no such file or directory");
+    CHECK_FALSE(exists(bundle));
+}
+
+TEST_CASE("lifecycle: a missing program is told by create already") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.config["process"]["args"] = {"nothing-of-that-name"};
+    check_refused(create(bundle), "executable file not found in $PATH");
+    CHECK_FALSE(exists(bundle));
+}
+
+TEST_CASE("lifecycle: kill takes names and numbers, and all means all") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const Container container(waiting(bundle), Container::As::running);
+    for (const char* bad : {"NOSUCH", "-1", "65", "SIG"}) {
+        CAPTURE(bad);
+        const Ended ended = verb(bundle, {"kill", bundle.id(), "--", bad});
+        CHECK(ended.status == 1);
+    }
+    for (const char* harmless : {"WINCH", "SIGWINCH", "winch", "28", "0"}) {
+        CAPTURE(harmless);
+        container.must({"kill", bundle.id(), harmless});
+    }
+    CHECK(container.status() == "running");
+    container.must({"kill", "--all", bundle.id(), "KILL"});
+    container.await_end();
+    container.must({"kill", "--all", bundle.id(), "KILL"});  // engines do that
+}
+
+TEST_CASE("lifecycle: kill --all reaches what outlives the first process of a shared pid namespace") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
+    Bundle bundle;
+    bundle.drop_namespace("pid").probe({"orphan"});
+    const Container container(bundle, Container::As::running);
+    container.await_end();
+    CHECK_FALSE(json::parse(container.must({"ps", "--format", "json", bundle.id()})).empty());
+    container.must({"kill", "--all", bundle.id(), "KILL"});
+    container.must({"delete", bundle.id()});
+}
+
+TEST_CASE("lifecycle: list as a table, as ids, as JSON") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    CHECK(verb(bundle, {"list", "--format", "json"}).out == "null\n");
+    const Container container(waiting(bundle), Container::As::running);
+    CHECK(container.must({"list", "-q"}) == bundle.id() + "\n");
+    const std::string table = container.must({"list"});
+    CHECK(table.starts_with("ID "));
+    CHECK(table.find(bundle.id()) != std::string::npos);
+    CHECK(table.find("running") != std::string::npos);
+    const std::string text = container.must({"list", "--format", "json"});
+    CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+    CHECK(json::parse(text).at(0)["status"] == "running");
+    check_refused(run_program({runtime_command().front(), "--root", bundle.host() / "nowhere", "list"}), "ENOENT");
+}
+
+TEST_CASE("lifecycle: the terminal of a created container goes to the console socket, its pidfd to another") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["process"]["terminal"] = true;
+    bundle.probe({"winsize"});
+    bundle.config["process"]["consoleSize"] = {{"height", 11}, {"width", 22}};
+    const DescriptorSocket console(bundle.host() / "console");
+    const DescriptorSocket pidfds(bundle.host() / "pidfds");
+    const Container container(bundle, Container::As::created,
+                              {.args = {"--console-socket", console.path(), "--pidfd-socket", pidfds.path()}});
+    Terminal terminal(console.receive());
+    const UniqueFd pidfd = pidfds.receive();
+    container.must({"start", bundle.id()});
+    terminal.await_line("11x22");
+    container.must({"kill", bundle.id(), "9"});
+    CHECK(await_readable(pidfd.get()));
+}
+
+TEST_CASE("lifecycle: bad surroundings are told, and nothing is left") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    waiting(bundle);
+    bundle.config["process"]["terminal"] = true;
+    check_refused(create(bundle), "needs --console-socket");
+    check_refused(create(bundle, {"--console-socket", bundle.host() / "absent"}), "console socket");
+    CHECK_FALSE(exists(bundle));
+    bundle.config["process"]["terminal"] = false;
+    check_refused(create(bundle, {"--console-socket", bundle.host() / "absent"}), "process.terminal");
+    check_refused(create(bundle, {"--bundle", "/nowhere"}), "bundle '/nowhere'");
+    check_refused(create(bundle, {"--pid-file", "/nowhere/pid"}), "/nowhere/pid");
+    CHECK_FALSE(exists(bundle));
+    check_refused(run_program({runtime_command().front(), "--root", "/proc/nowhere", "create", "--bundle",
+                               bundle.path(), bundle.id()}),
+                  "make /proc/nowhere");
+}
+
+TEST_CASE("lifecycle: a state root without room") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    waiting(bundle).write_config();
+    fs::create_directory(bundle.host() / "full");
+    const MountGuard full("tmpfs", bundle.host() / "full", "tmpfs", 0);
+    REQUIRE(::mount("", (bundle.host() / "full").c_str(), "", MS_REMOUNT, "size=4k,nr_inodes=8") == 0);
+    write_text(bundle.host() / "full" / "fill", std::string(4096, 'x'));
+    check_refused(run_program({runtime_command().front(), "--root", bundle.host() / "full", "create", "--bundle",
+                               bundle.path(), bundle.id()}),
+                  "ENOSPC");
+    CHECK_FALSE(fs::exists(bundle.host() / "full" / bundle.id()));
+}
+
+TEST_CASE("lifecycle: a broken state file is named, does not hide the others, and can be forced away") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), Container::As::running);
+    const fs::path broken = bundle.state_root() / "broken";
+    fs::create_directory(broken);
+    write_text(broken / "state.json", "{\"version\": 1, ");
+    check_refused(verb(bundle, {"state", "broken"}), "broken/state.json");
+    check_refused(verb(bundle, {"delete", "broken"}), "broken/state.json");
+    const Ended listed = verb(bundle, {"list", "-q"});
+    CHECK(listed.status == 0);
+    CHECK(listed.out == bundle.id() + "\n");
+    CHECK(listed.err.find("broken/state.json") != std::string::npos);
+    CHECK(verb(bundle, {"delete", "--force", "broken"}).status == 0);
+    CHECK_FALSE(fs::exists(broken));
+}
+
+TEST_CASE("lifecycle: create killed in the middle leaves what a forced delete removes") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    waiting(bundle);
+    const std::string reached = bundle.host() / "reached";
+    // A hook that never ends: the container is half made.
+    bundle.config["hooks"]["createRuntime"] =
+        json::array({{{"path", "/bin/sh"}, {"args", {"sh", "-c", "echo > " + reached + "; exec sleep 1000"}}}});
+    bundle.write_config();
+    Process creating(bundle.verb(create_words(bundle)), {});
+    await_file(reached);
+    CHECK(json::parse(verb(bundle, {"state", bundle.id()}).out)["status"] == "creating");
+    creating.signal(SIGKILL);
+    creating.finish();
+    for (const pid_t child : children()) ::kill(child, SIGKILL);  // the hook is not the container's
+    CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+    CHECK_FALSE(exists(bundle));
+}
+
+TEST_CASE("lifecycle: create that is told to end while it waits for a hook undoes everything") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const char* kind : {"prestart", "createContainer"}) {
+        CAPTURE(kind);
+        Bundle bundle;
+        waiting(bundle);
+        const std::string reached = bundle.host() / "reached";
+        bundle.config["hooks"][kind] =
+            json::array({{{"path", "/bin/sh"}, {"args", {"sh", "-c", "echo > " + reached + "; exec sleep 1000"}}}});
+        bundle.write_config();
+        Process creating(bundle.verb(create_words(bundle)), {});
+        await_file(reached);
+        creating.signal(SIGTERM);
+        const Ended ended = creating.finish();
+        CHECK(ended.status == 1);
+        CHECK(ended.err.find("interrupted by signal 15") != std::string::npos);
+        CHECK_FALSE(exists(bundle));
+    }
+}
+
+TEST_CASE("lifecycle: who changes a container waits for the other one to be done") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    waiting(bundle);
+    const std::string reached = bundle.host() / "reached";
+    const std::string gate = bundle.host() / "gate";
+    REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
+    bundle.config["hooks"]["prestart"] =
+        json::array({{{"path", "/bin/sh"}, {"args", {"sh", "-c", "echo > " + reached + "; read line < " + gate}}}});
+    bundle.write_config();
+    Process creating(bundle.verb(create_words(bundle)), {});
+    await_file(reached);
+    Process deleting(bundle.verb({"delete", "--force", bundle.id()}), {});
+    write_text(gate, "go\n");
+    const Ended created = creating.finish();
+    CHECK_MESSAGE(created.status == 0, created.err);
+    CHECK(deleting.finish().status == 0);
+    CHECK_FALSE(exists(bundle));
+}
+
+TEST_CASE("lifecycle: two hundred cycles by eight processes at once leave nothing") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const int cycles = pinfold::testing::slow_machine() ? 3 : 25;
+    Bundle bundle;
+    waiting(bundle).write_config();
+    std::vector<pid_t> workers;
+    for (int worker = 0; worker < 8; ++worker) {
+        const pid_t pid = ::fork();
+        if (pid != 0) {
+            workers.push_back(pid);
+            continue;
+        }
+        const std::string id = bundle.id() + "-" + std::to_string(worker);
+        bool good = true;
+        for (int cycle = 0; cycle < cycles && good; ++cycle) {
+            good = run_program(bundle.verb({"create", "--bundle", bundle.path(), id})).status == 0 &&
+                   run_program(bundle.verb({"start", id})).status == 0 &&
+                   run_program(bundle.verb({"kill", id, "KILL"})).status == 0;
+            // Killed is not yet ended.
+            while (good && run_program(bundle.verb({"delete", id})).status != 0) {
+                good = run_program(bundle.verb({"state", id})).status == 0;
+            }
+        }
+        ::_exit(good ? 0 : 1);
+    }
+    for (const pid_t worker : workers) {
+        int status = -1;
+        CHECK(::waitpid(worker, &status, 0) == worker);
+        CHECK(status == 0);
+    }
+    for (const auto& entry : fs::directory_iterator(bundle.state_root())) {
+        CHECK_MESSAGE(entry.path().filename() == ".seccomp", entry.path().string());
+    }
+    for (int worker = 0; worker < 8; ++worker) {
+        CHECK(cgroups_named(bundle.id() + "-" + std::to_string(worker)).empty());
+    }
+}
