@@ -13,6 +13,7 @@
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
+#include "kernel/namespaces.hpp"
 
 namespace pinfold {
 
@@ -21,7 +22,8 @@ namespace {
 std::string default_root() {
     const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
     const bool usable = runtime_dir != nullptr && *runtime_dir != '\0';
-    return ::geteuid() != 0 && usable ? concat(runtime_dir, "/pinfold") : "/run/pinfold";
+    const bool own = usable && (::geteuid() != 0 || !in_initial_user_namespace());
+    return own ? concat(runtime_dir, "/pinfold") : "/run/pinfold";
 }
 
 // An option that is one of a few words, which its help lists.

@@ -100,6 +100,12 @@ Result<void> create_time_namespace(const std::map<std::string, ClockOffset>& off
     return write_file_at(AT_FDCWD, "/proc/self/timens_offsets", lines);
 }
 
+bool in_initial_user_namespace() {
+    constexpr ino_t kInitialUserNamespace = 0xEFFFFFFD;  // fixed by the kernel
+    struct stat own {};
+    return ::stat("/proc/self/ns/user", &own) == 0 && own.st_ino == kInitialUserNamespace;
+}
+
 Result<void> bring_loopback_up() {
     const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (!socket) return errno_error("socket");

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "kernel/capabilities.hpp"
+#include "kernel/namespaces.hpp"
 
 namespace pinfold {
 
@@ -12,6 +13,7 @@ HostFacts gather_host_facts() {
     HostFacts facts;
     facts.uid = ::geteuid();
     facts.gid = ::getegid();
+    facts.initial_user_namespace = in_initial_user_namespace();
     facts.capabilities = own_permitted_capabilities();
     facts.cgroup = find_cgroup_host();
     struct stat binary {};

@@ -17,7 +17,12 @@ struct HostFacts {
     uid_t binary_owner = 0;  // of /proc/self/exe
     mode_t binary_mode = 0;
 
+    bool initial_user_namespace = true;
+
+    // Root in the user namespace that pinfold was called in, which need not be the host's.
     bool is_root() const { return uid == 0; }
+    // Cannot make device nodes, and often no cgroups either.
+    bool is_rootless() const { return !is_root() || !initial_user_namespace; }
 };
 
 HostFacts gather_host_facts();

@@ -101,10 +101,10 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.domainname = spec.domainname;
     plan.sysctls = plan_sysctls(config.sysctl);
     plan.root = plan_root(spec, options);
-    const bool rootless = options.rootless.value_or(!host.is_root());
+    const bool rootless = options.rootless.value_or(host.is_rootless());
     plan.cgroup = TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || rootless));
     plan.mounts = TRY(plan_mounts(spec, options, plan.cgroup));
-    plan.bind_devices = new_user;
+    plan.bind_devices = new_user || host.is_rootless();
     plan_devices(spec, plan);
     plan.masked_paths = config.masked_paths;
     plan.readonly_paths = config.readonly_paths;

@@ -39,7 +39,8 @@ void validate_devices(const std::vector<Device>& devices, Problems& problems) {
         require_absolute(member_path(at, "path"), device.path, problems);
         require_range(member_path(at, "major"), device.major, 0, kHighestMajor, problems);
         require_range(member_path(at, "minor"), device.minor, 0, kHighestMinor, problems);
-        if (device.file_mode) require_range(member_path(at, "fileMode"), *device.file_mode, 0, 07777, problems);
+        // Podman sends the whole st_mode, type included; the type is said elsewhere.
+        if (device.file_mode) require_range(member_path(at, "fileMode"), *device.file_mode, 0, 0177777, problems);
     }
 }
 
