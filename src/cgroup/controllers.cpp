@@ -7,12 +7,15 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
 
 namespace pinfold {
 
 namespace {
+
+constexpr const char* kPassedOn = "/cgroup.subtree_control";
 
 std::vector<std::string> missing_words(std::string_view list, const std::vector<std::string>& wanted) {
     std::vector<std::string> missing;
@@ -29,14 +32,20 @@ std::string properties_under(const std::vector<std::string>& controllers, const 
     return properties_of(asking);
 }
 
-// Passes the planned controllers on to the groups below. Written only where missing: a group that belongs to
-// somebody else may well be readable only.
-Result<void> enable_controllers(int mount, const std::string& group, const CgroupPlan& plan) {
-    if (plan.controllers.empty()) return {};
-    const std::string file = group + "/cgroup.subtree_control";
-    const std::vector<std::string> missing = missing_words(TRY(read_control(mount, file)), plan.controllers);
+std::vector<std::string> words_of(std::string_view list) {
+    while (list.ends_with('\n')) list.remove_suffix(1);
+    std::vector<std::string> words;
+    for (const std::string_view word : split(list, ' ')) {
+        if (!word.empty()) words.emplace_back(word);
+    }
+    return words;
+}
+
+// What limits need must be passed on.
+Result<void> enable_needed(int mount, const std::string& group, std::string_view enabled, const CgroupPlan& plan) {
+    const std::vector<std::string> missing = missing_words(enabled, plan.controllers);
     if (missing.empty()) return {};
-    const auto written = write_file_at(mount, file, concat("+", join(missing, " +")));
+    const auto written = write_file_at(mount, group + kPassedOn, concat("+", join(missing, " +")));
     if (written) return {};
     const std::string name = group == "." ? plan.mount : concat(plan.mount, "/", group);
     if (written.error().code != EBUSY) return Error(written.error()).within(properties_under(missing, plan));
@@ -44,6 +53,24 @@ Result<void> enable_controllers(int mount, const std::string& group, const Cgrou
                               " holds processes, so it cannot pass '", join(missing, "', '"),
                               "' on to groups below it"))
         .with_hint("move them into a group of their own, or set linux.cgroupsPath below another group");
+}
+
+// Passes all that the host has on to the groups below: a container without limits is to be counted, too. Written only
+// where missing: a group that belongs to somebody else may well be readable only.
+Result<void> enable_controllers(int mount, const std::string& group, const std::vector<std::string>& available,
+                                const CgroupPlan& plan) {
+    if (available.empty()) return {};
+    const std::string enabled = TRY(read_control(mount, group + kPassedOn));
+    const std::vector<std::string> missing = missing_words(enabled, available);
+    if (missing.empty()) return {};
+    if (write_file_at(mount, group + kPassedOn, concat("+", join(missing, " +")))) return {};
+    TRY(enable_needed(mount, group, enabled, plan));
+    for (const std::string& controller : missing) {
+        if (!write_file_at(mount, group + kPassedOn, "+" + controller)) {
+            log_debug(concat("cgroup ", group, " does not pass ", controller, " on"));
+        }
+    }
+    return {};
 }
 
 }  // namespace
@@ -61,13 +88,14 @@ Result<void> check_controllers(int mount, const CgroupPlan& plan) {
 }
 
 Result<void> make_ancestors(int mount, const CgroupPlan& plan) {
-    TRY(enable_controllers(mount, ".", plan));
+    const std::vector<std::string> available = words_of(TRY_IN(plan.mount, read_control(mount, "cgroup.controllers")));
+    TRY(enable_controllers(mount, ".", available, plan));
     for (size_t end = plan.path.find('/', 1); end != std::string::npos; end = plan.path.find('/', end + 1)) {
         const std::string group = plan.path.substr(1, end - 1);
         if (::mkdirat(mount, group.c_str(), kCgroupMode) != 0 && errno != EEXIST) {
             return errno_error(concat("make cgroup ", plan.mount, '/', group));
         }
-        TRY(enable_controllers(mount, group, plan));
+        TRY(enable_controllers(mount, group, available, plan));
     }
     return {};
 }

@@ -10,7 +10,8 @@ namespace pinfold {
 // `mount` is a descriptor of the plan's mount.
 Result<void> check_controllers(int mount, const CgroupPlan& plan);
 
-// Makes every group above the container's own that is missing, and lets each pass the planned controllers on.
+// Makes every group above the container's own that is missing, and lets each pass the controllers on: those that limits
+// need, or it is an error, and as many others as it can.
 Result<void> make_ancestors(int mount, const CgroupPlan& plan);
 
 // The permissions of new groups.

@@ -38,7 +38,7 @@ Result<void> print_oom(const std::string& id) {
 Result<int> verb_events(const EventsOptions& options, const CommandLine& line) {
     using Event = GroupWatch::Event;
     const milliseconds interval = TRY(interval_of(options.interval));
-    const ContainerRecord record = TRY(load_live(options.id, line)).record;
+    const ContainerRecord record = TRY(load_live(Operation::events, options.id, line)).record;
     GroupWatch watch = TRY(GroupWatch::create(record.cgroup_mount, record.cgroup_path));
     if (options.stats) {
         TRY(print_stats(options.id, watch.group()));

@@ -1,8 +1,107 @@
-// pinfold features: to come.
+// pinfold features: what this runtime can do, told from the tables that decide it.
+#include "base/strings.hpp"
 #include "cli/verbs.hpp"
+#include "cli/version.hpp"
+#include "kernel/capabilities.hpp"
+#include "plan/plan.hpp"
+#include "seccomp/compile.hpp"
+#include "spec/json.hpp"
+#include "spec/unsupported.hpp"
+#include "spec/words.hpp"
 
 namespace pinfold {
 
-Result<int> verb_features() { return plain_error("not there yet"); }
+namespace {
+
+constexpr const char* kOldestSpecVersion = "1.0.0";
+
+Json text(std::string_view value) { return Json{std::string(value)}; }
+
+Json object(Json::Object members) { return Json{std::move(members)}; }
+
+template <class Items>
+Json texts(const Items& items) {
+    Json::Array array;
+    for (const std::string_view item : items) array.push_back(text(item));
+    return Json{std::move(array)};
+}
+
+Json enabled(bool yes) { return object({{"enabled", Json{yes}}}); }
+
+Json supports(std::string_view property) { return Json{is_supported(property)}; }
+
+Json hooks() {
+    std::vector<std::string_view> names;
+    for (const HookKind& kind : kHookKinds) {
+        if (is_supported(concat("hooks.", kind.name))) names.push_back(kind.name);
+    }
+    return texts(names);
+}
+
+Json cgroup_features() {
+    return object({{"v1", Json{false}},
+                   {"v2", Json{true}},
+                   {"systemd", Json{false}},
+                   {"systemdUser", Json{false}},
+                   {"rdma", supports("linux.resources.rdma")}});
+}
+
+// libseccomp may be older than the specification.
+Json architectures() {
+    std::vector<std::string_view> names;
+    for (const std::string_view name : seccomp_architectures()) {
+        if (knows_seccomp_architecture(name)) names.push_back(name);
+    }
+    return texts(names);
+}
+
+Json seccomp_features() {
+    SeccompWords words = seccomp_words();
+    // A rule with this action is refused without a listener.
+    if (!is_supported("linux.seccomp.listenerPath")) std::erase(words.actions, "SCMP_ACT_NOTIFY");
+    return object({{"enabled", Json{true}},
+                   {"actions", texts(words.actions)},
+                   {"operators", texts(words.operators)},
+                   {"archs", architectures()},
+                   {"knownFlags", texts(words.flags)},
+                   {"supportedFlags", texts(words.kernel_flags)}});
+}
+
+Json linux_features() {
+    return object({
+        {"namespaces", texts(namespace_types())},
+        {"capabilities", texts(capability_names())},
+        {"cgroup", cgroup_features()},
+        {"seccomp", seccomp_features()},
+        {"apparmor", enabled(is_supported("process.apparmorProfile"))},
+        {"selinux", enabled(is_supported("process.selinuxLabel"))},
+        {"memoryPolicy", object({{"modes", texts(memory_policy_modes())}, {"flags", texts(memory_policy_flags())}})},
+        {"intelRdt", object({{"enabled", supports("linux.intelRdt")},
+                             {"schemata", supports("linux.intelRdt.schemata")},
+                             {"monitoring", supports("linux.intelRdt.enableMonitoring")}})},
+        {"mountExtensions", object({{"idmap", enabled(true)}})},
+        {"netDevices", enabled(is_supported("linux.netDevices"))},
+    });
+}
+
+Json annotations() {
+    return object({{"io.github.seccomp.libseccomp.version", text(libseccomp_version())},
+                   {"org.pinfold.commit", text(kCommit)},
+                   {"org.pinfold.version", text(kVersion)}});
+}
+
+}  // namespace
+
+Result<int> verb_features() {
+    // No annotation of a config changes what pinfold does, so none of them can be unsafe.
+    TRY(print(json_text(object({{"ociVersionMin", text(kOldestSpecVersion)},
+                                {"ociVersionMax", text(kSpecVersion)},
+                                {"hooks", hooks()},
+                                {"mountOptions", texts(mount_option_names())},
+                                {"linux", linux_features()},
+                                {"annotations", annotations()},
+                                {"potentiallyUnsafeConfigAnnotations", Json{Json::Array{}}}}))));
+    return 0;
+}
 
 }  // namespace pinfold

@@ -5,11 +5,11 @@
 
 #include "cli/options.hpp"
 #include "pinfold/result.hpp"
-#include "state/store.hpp"
+#include "state/lifecycle.hpp"
 
 namespace pinfold {
 
-// Refused: a container that has ended or is not whole yet, and one without a group of its own.
-Result<ContainerState> load_live(const std::string& id, const CommandLine& line);
+// Refused: a container in a state in which the operation is not legal, and one without a group of its own.
+Result<ContainerState> load_live(Operation operation, const std::string& id, const CommandLine& line);
 
 }  // namespace pinfold

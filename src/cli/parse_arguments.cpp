@@ -100,13 +100,16 @@ void add_exec_options(CLI::App& verb, ExecOptions& options) {
     verb.add_option("--cwd", options.cwd, "working directory")->type_name("DIR");
     verb.add_option("-e,--env", options.env, "NAME=VALUE, may be repeated")
         ->type_name("NAME=VALUE")
+        ->take_all()
         ->allow_extra_args(false);
     verb.add_option("-u,--user", options.user, "UID[:GID] or NAME[:GROUP]")->type_name("USER");
     verb.add_option("-g,--additional-gids", options.additional_gids, "one more group, may be repeated")
         ->type_name("GID")
+        ->take_all()
         ->allow_extra_args(false);
     verb.add_option("-c,--cap", options.capabilities, "add this capability, may be repeated")
         ->type_name("CAP")
+        ->take_all()
         ->allow_extra_args(false);
     verb.add_option("--process-label", options.process_label, "SELinux label")->type_name("LABEL");
     verb.add_option("--apparmor", options.apparmor, "AppArmor profile")->type_name("PROFILE");
@@ -248,6 +251,7 @@ std::variant<CommandLine, int> parse_arguments(int argc, char** argv) {
     CLI::App app("a sandbox for code that is not trusted: an OCI runtime without a daemon", "pinfold");
     app.set_version_flag("-v,--version", kVersionText);
     app.require_subcommand(1);
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     add_global_options(app, line.global);
     add_verbs(app, {argv + 1, argv + argc}, line);
     try {

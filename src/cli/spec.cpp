@@ -1,8 +1,141 @@
-// pinfold spec: to come.
+// pinfold spec: a config.json to start from.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
 #include "cli/verbs.hpp"
+#include "cli/version.hpp"
 
 namespace pinfold {
 
-Result<int> verb_spec(const SpecOptions&) { return plain_error("not there yet"); }
+namespace {
+
+// The words between @ are filled in.
+constexpr std::string_view kConfig = R"({
+  "ociVersion": "@version@",
+  "process": {
+    "terminal": true,
+    "user": { "uid": 0, "gid": 0 },
+    "args": ["sh"],
+    "env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=xterm"],
+    "cwd": "/",
+    "capabilities": {
+      "bounding": ["CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"],
+      "effective": ["CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"],
+      "permitted": ["CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"]
+    },
+    "rlimits": [{ "type": "RLIMIT_NOFILE", "soft": 1024, "hard": 1024 }],
+    "noNewPrivileges": true
+  },
+  "root": { "path": "rootfs", "readonly": true },
+  "hostname": "pinfold",
+  "mounts": [
+    {
+      "destination": "/proc", "type": "proc", "source": "proc",
+      "options": ["nosuid", "noexec", "nodev"]
+    },
+    {
+      "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
+      "options": ["nosuid", "strictatime", "mode=755", "size=65536k"]
+    },
+    {
+      "destination": "/dev/pts", "type": "devpts", "source": "devpts",
+      "options": ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"@tty_group@]
+    },
+    {
+      "destination": "/dev/shm", "type": "tmpfs", "source": "shm",
+      "options": ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]
+    },
+    {
+      "destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue",
+      "options": ["nosuid", "noexec", "nodev"]
+    },
+    {
+      "destination": "/sys", "type": "sysfs", "source": "sysfs",
+      "options": ["nosuid", "noexec", "nodev", "ro"]
+    },
+    {
+      "destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup",
+      "options": ["nosuid", "noexec", "nodev", "relatime", "ro"]
+    }
+  ],
+  "linux": {
+@privileges@
+    "namespaces": [
+      { "type": "pid" }, { "type": "network" }, { "type": "ipc" }, { "type": "uts" }, { "type": "mount" },
+      { "type": "cgroup" }@user_namespace@
+    ],
+    "maskedPaths": [
+      "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+      "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+      "/sys/devices/virtual/powercap", "/sys/firmware"
+    ],
+    "readonlyPaths": ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
+  }
+}
+)";
+
+std::string filled_in(std::string text, std::string_view blank, std::string_view value) {
+    return text.replace(text.find(blank), blank.size(), value);
+}
+
+// The caller alone, as root inside. The terminals' group (5 everywhere) is nobody then, and a group of processes with
+// limits is not the caller's to make.
+std::string for_caller(std::string config) {
+    const auto map = [](std::string_view name, id_t id) {
+        return concat("    \"", name, "\": [{ \"containerID\": 0, \"hostID\": ", id, ", \"size\": 1 }],");
+    };
+    config = filled_in(std::move(config), "@tty_group@", "");
+    config = filled_in(std::move(config), "@user_namespace@", R"(, { "type": "user" })");
+    const std::string maps = concat(map("uidMappings", ::geteuid()), '\n', map("gidMappings", ::getegid()));
+    return filled_in(std::move(config), "@privileges@", maps);
+}
+
+std::string for_root(std::string config) {
+    config = filled_in(std::move(config), "@tty_group@", R"(, "gid=5")");
+    config = filled_in(std::move(config), "@user_namespace@", "");
+    return filled_in(std::move(config), "@privileges@",
+                     R"(    "resources": { "devices": [{ "allow": false, "access": "rwm" }] },)");
+}
+
+// A file that is there only while it is being written.
+class TemporaryName {
+public:
+    TemporaryName(int dir, std::string name) : dir_(dir), name_(std::move(name)) {}
+    ~TemporaryName() { ::unlinkat(dir_, name_.c_str(), 0); }
+    TemporaryName(const TemporaryName&) = delete;
+    TemporaryName& operator=(const TemporaryName&) = delete;
+
+private:
+    int dir_;
+    std::string name_;
+};
+
+// Written beside and linked to its name: it is there whole or not at all, and never in another file's place.
+Result<void> write_new(const std::string& directory, const char* name, std::string_view text) {
+    const UniqueFd dir = TRY_IN("bundle", open_at(AT_FDCWD, directory, O_DIRECTORY | O_PATH));
+    const std::string path = concat(directory, '/', name);
+    const std::string unfinished = concat('.', name, '.', ::getpid(), ".new");
+    const UniqueFd file = TRY_IN(path, open_at(dir.get(), unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
+    const TemporaryName temporary(dir.get(), unfinished);
+    const ssize_t written = ::write(file.get(), text.data(), text.size());
+    if (written < 0) return errno_error(concat("write ", path));
+    if (size_t(written) != text.size()) return plain_error(concat("write ", path, ": no space"));
+    if (::linkat(dir.get(), unfinished.c_str(), dir.get(), name, 0) == 0) return {};
+    if (errno != EEXIST) return errno_error(concat("make ", path));
+    return plain_error(concat(path, " is there already"))
+        .with_hint("remove it, or name another directory with --bundle");
+}
+
+}  // namespace
+
+Result<int> verb_spec(const SpecOptions& options) {
+    const std::string config = filled_in(std::string(kConfig), "@version@", kSpecVersion);
+    TRY(write_new(options.bundle, "config.json", options.rootless ? for_caller(config) : for_root(config)));
+    return 0;
+}
 
 }  // namespace pinfold

@@ -75,7 +75,8 @@ Result<Resources> requested(const UpdateOptions& options) {
 
 Result<int> verb_update(const UpdateOptions& options, const CommandLine& line) {
     Resources resources = TRY(requested(options));
-    const ContainerRecord record = TRY(load_live(options.id, line)).record;
+    const StateLock lock = TRY(StateLock::take(line.global.root, options.id));
+    const ContainerRecord record = TRY(load_live(Operation::update, options.id, line)).record;
     TRY(update_cgroup(record.cgroup_mount, record.cgroup_path, std::move(resources)));
     return 0;
 }

@@ -7,7 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
+#include <memory>
 
 #include "base/strings.hpp"
 
@@ -36,6 +38,17 @@ std::optional<uint64_t> capability_bit(const std::string& name) {
     if (::cap_from_name(name.c_str(), &value) != 0 || value < 0 || value > 63) return std::nullopt;
     if (::prctl(PR_CAPBSET_READ, value) < 0) return std::nullopt;  // libcap knows it, this kernel does not
     return bit(value);
+}
+
+std::vector<std::string> capability_names() {
+    std::vector<std::string> names;
+    for (cap_value_t value = 0;; ++value) {
+        const std::unique_ptr<char, int (*)(void*)> name(::cap_to_name(value), ::cap_free);
+        std::string upper = name ? name.get() : "";
+        if (!upper.starts_with("cap_")) return names;  // past the last one there are numbers
+        for (char& c : upper) c = static_cast<char>(std::toupper(c));
+        names.push_back(std::move(upper));
+    }
 }
 
 uint64_t own_permitted_capabilities() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pinfold/result.hpp"
 
@@ -19,6 +20,9 @@ struct CapabilitySets {
 
 // The bit of "CAP_CHOWN", or nothing for a name that neither libcap nor this kernel knows.
 std::optional<uint64_t> capability_bit(const std::string& name);
+
+// The names of all that libcap knows, "CAP_CHOWN" first; this kernel may know fewer.
+std::vector<std::string> capability_names();
 
 // What the caller itself may pass on.
 uint64_t own_permitted_capabilities();

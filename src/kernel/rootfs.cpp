@@ -27,11 +27,13 @@ Result<void> set_propagation(const char* path, uint64_t propagation, bool recurs
 Result<void> pivot_into_current_directory(bool host_mounts_shared) {
     // Both arguments the same: the old root ends up stacked over the new one, and no directory for it has to
     // exist in the container.
+    UniqueFd host_root;
+    if (host_mounts_shared) host_root = TRY(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
     if (sys_pivot_root(".", ".") != 0) {
         return errno_error("pivot_root").with_hint("where the host's root is an initramfs, use --no-pivot");
     }
-    // Unmounting a shared tree would unmount the host's too.
-    if (host_mounts_shared) TRY(set_propagation("/", MS_PRIVATE, true));
+    // Unmounting a shared tree would unmount the host's too. Only that tree, though: "/" is the container's by now.
+    if (host_root) TRY(change_mount(host_root.get(), MountChange{.propagation = MS_PRIVATE}, true));
     if (::umount2(".", MNT_DETACH) != 0) return errno_error("unmount the host's root");
     return {};
 }

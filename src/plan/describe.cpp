@@ -221,6 +221,9 @@ Actions describe_process_step(Step step, const ProcessPlan& process) {
         case Step::executable: return {concat("find ", quoted(process.args.front()))};
         case Step::capabilities: return describe_capabilities(process.capabilities);
         case Step::no_new_privileges: return when(process.no_new_privileges, "forbid new privileges");
+        case Step::apparmor:
+            return when(!process.apparmor_profile.empty(),
+                        concat("profile ", process.apparmor_profile, " from execve on"));
         case Step::cwd: return {process.cwd};
         case Step::terminal:
             return when(process.terminal, "open a terminal in the container's devpts, bind it to /dev/console");

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cgroup/plan.hpp"
@@ -69,6 +70,7 @@ struct ProcessPlan {
     std::optional<IoPriorityRequest> io_priority;
     std::optional<MemoryPolicyRequest> memory_policy;
     bool no_new_privileges = false;
+    std::string apparmor_profile;  // empty: as its caller
     bool terminal = false;
     std::optional<winsize> window;
     unsigned preserve_fds = 0;
@@ -128,6 +130,8 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
 // The parts of make_plan; each reads the config and the facts, and fills its own fields.
 NamespacePlan plan_namespaces(const Linux& config, const HostFacts& host);
 Result<std::vector<MountRequest>> plan_mounts(const Spec& spec, const PlanOptions& options, const CgroupPlan& cgroup);
+// Options that are not the file system's own.
+std::vector<std::string_view> mount_option_names();
 void plan_devices(const Spec& spec, Plan& plan);
 ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFacts& host);
 uint64_t namespace_flag(NamespaceType type);

@@ -180,6 +180,12 @@ void finish_cgroup(MountRequest& request, const CgroupPlan& cgroup) {
 
 }  // namespace
 
+std::vector<std::string_view> mount_option_names() {
+    std::vector<std::string_view> names;
+    for (const Option& option : kOptions) names.push_back(option.name);
+    return names;
+}
+
 Result<std::vector<MountRequest>> plan_mounts(const Spec& spec, const PlanOptions& options, const CgroupPlan& cgroup) {
     std::vector<MountRequest> requests;
     for (size_t index = 0; index < spec.mounts.size(); ++index) {

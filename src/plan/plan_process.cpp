@@ -154,6 +154,7 @@ ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFact
     if (process.io_priority) plan.io_priority = plan_io_priority(*process.io_priority);
     if (spec.linux_.memory_policy) plan.memory_policy = plan_memory_policy(*spec.linux_.memory_policy);
     plan.no_new_privileges = process.no_new_privileges;
+    plan.apparmor_profile = process.apparmor_profile;
     plan.terminal = process.terminal;
     if (process.terminal && process.console_size) {
         plan.window = winsize{static_cast<unsigned short>(process.console_size->height),

@@ -32,6 +32,7 @@ enum class Step : uint8_t {
     links,
     create_hooks,
     sysctl,
+    apparmor,
     terminal,
     masked_paths,
     readonly_paths,

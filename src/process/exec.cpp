@@ -15,7 +15,7 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
-#include "cgroup/control_files.hpp"
+#include "kernel/apparmor.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/terminal.hpp"
 #include "kernel/users.hpp"
@@ -62,9 +62,12 @@ Result<void> open_terminal(const ProcessPlan& process, const ExecContext& contex
 // Who we are: the caller, then root in the container. PR_SET_DUMPABLE keeps the processes that live there from tracing
 // us or opening our descriptors meanwhile (CVE-2016-9962).
 Result<void> enter_container(const ExecPlan& plan, const ExecContext& context) {
-    if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
-    if (!TRY(context.channel.receive())) return plain_error("the parent is gone");
+    const std::optional<Packet> go = TRY(context.channel.receive());
+    if (!go) return plain_error("the parent is gone");
+    const std::string& profile = plan.process.apparmor_profile;
+    if (!profile.empty()) TRY(take_step(Step::apparmor, [&] { return set_profile_for_exec(profile, go->pid); }));
+    if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
     // The caller's groups would stay with the process if the namespace denies setgroups. A normal user cannot drop
     // them.
     if (context.joins_user && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
@@ -177,7 +180,7 @@ Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state,
     TRY(prepare_process(child.pid(), plan.process, plan.stream_owner));
     PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, options.pidfd_socket));
-    TRY(ends.first.send(Message::go));
+    TRY(ends.first.send(Message::go, child.pid()));
     const bool terminal_for_us = plan.process.terminal && options.console_socket.empty();
     UniqueFd master = TRY(await_payload(ends.first, terminal_for_us));
     pid_file.commit();

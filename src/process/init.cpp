@@ -16,6 +16,7 @@
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "kernel/apparmor.hpp"
 #include "kernel/masked_paths.hpp"
 #include "kernel/terminal.hpp"
 #include "process/hooks.hpp"
@@ -132,7 +133,10 @@ Result<void> enter_namespaces(const Plan& plan, InitContext& context) {
 // Hooks bring network devices in, for which there may be settings.
 Result<void> complete_environment(const Plan& plan, const InitContext& context) {
     TRY(take_step(Step::create_hooks, [&] { return run_create_hooks(plan, context); }));
-    return take_step(Step::sysctl, [&] { return apply_sysctls(plan.sysctls); });
+    TRY(take_step(Step::sysctl, [&] { return apply_sysctls(plan.sysctls); }));
+    if (plan.process.apparmor_profile.empty()) return {};
+    return take_step(Step::apparmor,
+                     [&] { return set_profile_for_exec(plan.process.apparmor_profile, context.host_pid); });
 }
 
 // Ends with the host's file system out of reach.

@@ -16,6 +16,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
+#include "seccomp/load.hpp"
 #include "seccomp/newer_syscalls.hpp"
 
 namespace pinfold {
@@ -89,6 +90,13 @@ Result<uint32_t> default_action_value(const Seccomp& profile) {
     // The exec that starts the container would wait for an agent that has not got the listener yet.
     if (action == SCMP_ACT_NOTIFY) return plain_error("SCMP_ACT_NOTIFY cannot be the default seccomp action");
     return action;
+}
+
+template <class Table>
+std::vector<std::string_view> names_of(const Table& table) {
+    std::vector<std::string_view> names;
+    for (const auto& entry : table) names.push_back(entry.name);
+    return names;
 }
 
 bool notifies(const Seccomp& profile) {
@@ -221,6 +229,21 @@ Result<SeccompFilter> compile_seccomp(const Seccomp& profile) {
                                   BPF_MAXINSNS));
     }
     return filter;
+}
+
+SeccompWords seccomp_words() {
+    SeccompWords words{names_of(kActions), names_of(kOperators), names_of(kFlags), {}};
+    for (const Named<unsigned>& flag : kFlags) {
+        if (kernel_takes_seccomp_flag(flag.value)) words.kernel_flags.push_back(flag.name);
+    }
+    return words;
+}
+
+bool knows_seccomp_architecture(std::string_view name) { return architecture_token(name) != 0; }
+
+std::string libseccomp_version() {
+    const scmp_version* version = seccomp_version();
+    return concat(version->major, '.', version->minor, '.', version->micro);
 }
 
 }  // namespace pinfold

@@ -3,6 +3,8 @@
 
 #include <linux/filter.h>
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "pinfold/result.hpp"
@@ -16,5 +18,16 @@ struct SeccompFilter {
 };
 
 Result<SeccompFilter> compile_seccomp(const Seccomp& profile);
+
+// The words of profiles that can be compiled.
+struct SeccompWords {
+    std::vector<std::string_view> actions;
+    std::vector<std::string_view> operators;
+    std::vector<std::string_view> flags;
+    std::vector<std::string_view> kernel_flags;  // those of the flags that this kernel knows too
+};
+SeccompWords seccomp_words();
+bool knows_seccomp_architecture(std::string_view name);
+std::string libseccomp_version();
 
 }  // namespace pinfold

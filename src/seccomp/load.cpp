@@ -22,4 +22,10 @@ Result<void> load_seccomp(const SeccompFilter& filter) {
     return std::move(error).with_hint("a filter needs process.noNewPrivileges, or CAP_SYS_ADMIN while it is loaded");
 }
 
+bool kernel_takes_seccomp_flag(unsigned flag) {
+    if (flag == SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) flag |= SECCOMP_FILTER_FLAG_NEW_LISTENER;  // never without
+    // Flags come first, then the program is read: where it cannot be, the flags were good (seccomp(2)).
+    return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flag, nullptr) == -1 && errno == EFAULT;
+}
+
 }  // namespace pinfold

@@ -9,4 +9,7 @@ namespace pinfold {
 // The child's side: one system call; memory is allocated only to report a failure.
 Result<void> load_seccomp(const SeccompFilter& filter);
 
+// Whether this kernel knows the SECCOMP_FILTER_FLAG_*; nothing is loaded.
+bool kernel_takes_seccomp_flag(unsigned flag);
+
 }  // namespace pinfold

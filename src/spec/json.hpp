@@ -47,4 +47,7 @@ struct Json::Member {
 inline constexpr size_t kMaxJsonDepth = 128;
 Result<Json> parse_json(std::string_view text, std::string_view name);
 
+// The document as text, indented, with a newline at its end.
+std::string json_text(const Json& json);
+
 }  // namespace pinfold

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "spec/parse_parts.hpp"
+#include "spec/words.hpp"
 
 namespace pinfold {
 
@@ -81,6 +82,12 @@ void read(const Reader& object, Linux& linux_) {
     object.optional("intelRdt", linux_.intel_rdt);
     object.optional("memoryPolicy", linux_.memory_policy);
     object.optional("personality", linux_.personality);
+}
+
+std::vector<std::string_view> namespace_types() {
+    std::vector<std::string_view> words;
+    for (const Choice<NamespaceType>& type : kNamespaceTypes) words.push_back(type.word);
+    return words;
 }
 
 }  // namespace pinfold

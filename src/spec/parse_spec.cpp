@@ -1,6 +1,7 @@
 // The top of config.json: version, root, mounts, hooks; process and linux have files of their own.
 #include "spec/parse.hpp"
 #include "spec/parse_parts.hpp"
+#include "spec/words.hpp"
 
 namespace pinfold {
 
@@ -26,12 +27,7 @@ static void read(const Reader& object, Hook& hook) {
 }
 
 static void read(const Reader& object, Hooks& hooks) {
-    object.optional("prestart", hooks.prestart);
-    object.optional("createRuntime", hooks.create_runtime);
-    object.optional("createContainer", hooks.create_container);
-    object.optional("startContainer", hooks.start_container);
-    object.optional("poststart", hooks.poststart);
-    object.optional("poststop", hooks.poststop);
+    for (const HookKind& kind : kHookKinds) object.optional(kind.name, hooks.*kind.list);
 }
 
 static void read(const Reader& object, Spec& spec) {

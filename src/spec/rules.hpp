@@ -9,10 +9,9 @@
 #include "pinfold/spec.hpp"
 #include "spec/found.hpp"
 #include "spec/problems.hpp"
+#include "spec/words.hpp"
 
 namespace pinfold {
-
-using Words = std::span<const std::string_view>;
 
 void require_absolute(std::string path, std::string_view value, Problems& problems);
 void require_all_absolute(std::string_view path, const std::vector<std::string>& values, Problems& problems);

@@ -10,12 +10,11 @@ namespace pinfold {
 
 namespace {
 
-constexpr std::string_view kSecurityModule = "labels and profiles of security modules are not set";
+constexpr std::string_view kSecurityModule = "labels are not set";
 constexpr std::string_view kListener = "decisions are not handed to a listener";
 constexpr std::string_view kController = "this limit is not set";
 
 constexpr auto kUnsupported = std::to_array<Unsupported>({
-    {"process.apparmorProfile", kSecurityModule},
     {"process.selinuxLabel", kSecurityModule},
     {"linux.mountLabel", kSecurityModule},
     {"linux.intelRdt", "classes of service are not assigned"},
@@ -75,6 +74,13 @@ const Json* find_path(const Json& root, std::string_view path) {
 }  // namespace
 
 std::span<const Unsupported> not_yet_supported() { return kUnsupported; }
+
+bool is_supported(std::string_view path) {
+    const auto covers = [path](const Unsupported& entry) {
+        return path == entry.path || path.starts_with(concat(entry.path, '.'));
+    };
+    return std::none_of(kUnsupported.begin(), kUnsupported.end(), covers);
+}
 
 std::span<const std::string_view> other_platforms() { return kOtherPlatforms; }
 

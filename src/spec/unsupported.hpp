@@ -17,6 +17,9 @@ struct Unsupported {
 
 std::span<const Unsupported> not_yet_supported();
 
+// Whether a configuration may use this property: neither it nor what it is part of is in the list.
+bool is_supported(std::string_view path);
+
 // Properties of other platforms, which are to be ignored here.
 std::span<const std::string_view> other_platforms();
 

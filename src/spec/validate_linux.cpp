@@ -80,6 +80,9 @@ void validate_intel_rdt(const IntelRdt& rdt, Problems& problems) {
 
 }  // namespace
 
+Words memory_policy_modes() { return kMemoryPolicies; }
+Words memory_policy_flags() { return kMemoryPolicyFlags; }
+
 void validate_linux(const Linux& linux_, Problems& problems) {
     validate_namespaces(linux_, problems);
     validate_devices(linux_.devices, problems);

@@ -66,6 +66,8 @@ void validate_listener(const Seccomp& seccomp, Problems& problems) {
 
 }  // namespace
 
+Words seccomp_architectures() { return kArchitectures; }
+
 void validate_seccomp(const Seccomp& seccomp, Problems& problems) {
     require_known("linux.seccomp.defaultAction", seccomp.default_action, kActions, problems);
     if (seccomp.default_action == kNotify) {

@@ -98,12 +98,9 @@ void validate_spec(const Spec& spec, Problems& problems) {
     else problems.add("process", "missing, required: the process to run");
     validate_host_name("hostname", spec.hostname, spec.linux_, problems);
     validate_host_name("domainname", spec.domainname, spec.linux_, problems);
-    validate_hooks("hooks.prestart", spec.hooks.prestart, problems);
-    validate_hooks("hooks.createRuntime", spec.hooks.create_runtime, problems);
-    validate_hooks("hooks.createContainer", spec.hooks.create_container, problems);
-    validate_hooks("hooks.startContainer", spec.hooks.start_container, problems);
-    validate_hooks("hooks.poststart", spec.hooks.poststart, problems);
-    validate_hooks("hooks.poststop", spec.hooks.poststop, problems);
+    for (const HookKind& kind : kHookKinds) {
+        validate_hooks(member_path("hooks", kind.name), spec.hooks.*kind.list, problems);
+    }
     if (spec.annotations.contains("")) problems.add(member_path("annotations", ""), "a name must not be empty");
     validate_linux(spec.linux_, problems);
 }

@@ -1,6 +1,7 @@
 // Building bundles, running them, and looking for what was left behind.
 #include "harness.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -268,7 +269,11 @@ Container::Container(const Bundle& bundle, As as, const RunOptions& options) : b
     words.insert(words.end(), {"create", "--bundle", bundle.path(), "--pid-file", pid_file});
     words.insert(words.end(), options.args.begin(), options.args.end());
     words.push_back(bundle.id());
-    const Ended created = run_program(bundle.verb(words), options.spawn);
+    // By default to a file: a pipe's reader is gone when create has ended.
+    const UniqueFd output(::open((bundle.host() / "output").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    SpawnOptions spawn = options.spawn;
+    spawn.fds.insert(spawn.fds.begin(), {1, output.get()});
+    const Ended created = run_program(bundle.verb(words), spawn);
     REQUIRE_MESSAGE(created.status == 0, created.err);
     pid_ = static_cast<pid_t>(std::stol(read_text(pid_file)));
     pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));

@@ -218,12 +218,15 @@ TEST_CASE("exec: a terminal through the console socket") {
     Bundle bundle;
     const Container container(waiting(bundle), As::running);
     const DescriptorSocket console(bundle.host() / "console");
-    const Ended ended = container.exec({"--tty", "--detach", "--console-socket", console.path()}, {"/probe", "report"});
+    const std::string pid_file = bundle.host() / "exec.pid";
+    const Ended ended = container.exec(
+        {"--tty", "--detach", "--pid-file", pid_file, "--console-socket", console.path()}, {"/probe", "report"});
     REQUIRE_MESSAGE(ended.status == 0, ended.err);
     Terminal terminal(console.receive());
     const json report = json::parse(terminal.read_line());
     CHECK(report["terminals"][0]["tty"] == true);
     CHECK(report["proc"]["controlling_terminal"] == true);
+    CHECK(::waitpid(static_cast<pid_t>(std::stol(read_text(pid_file))), nullptr, 0) > 0);
 }
 
 TEST_CASE("exec: not in a paused container, except when told so") {
@@ -305,4 +308,6 @@ TEST_CASE("exec: signals reach the program") {
     REQUIRE(running.read_line() == "READY");
     running.signal(SIGUSR1);
     CHECK(running.read_line().find("USR1") != std::string::npos);
+    running.signal(SIGTERM);
+    CHECK(running.finish().status == 0);
 }

@@ -234,6 +234,23 @@ TEST_CASE("mounts: propagation options") {
     }
 }
 
+TEST_CASE("mounts: what is mounted on a shared mount inside is seen outside, and goes with it") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    fs::create_directories(bundle.host() / "shared");
+    const MountGuard shared("shared", bundle.host() / "shared", "tmpfs", 0);
+    shared.set_propagation(MS_SHARED);
+    fs::create_directories(bundle.host() / "shared/below");
+    bundle.config["linux"]["rootfsPropagation"] = "shared";
+    for (const char* set : {"bounding", "effective", "permitted"})
+        bundle.config["process"]["capabilities"][set].push_back("CAP_SYS_ADMIN");
+    bundle.bind(bundle.host() / "shared", "/data", {"rbind", "rshared"});
+    const Outcome outcome = run_probe(bundle, {{"mount", "from-inside", "/data/below", "tmpfs"}});
+    CHECK(outcome.answer()["ok"] == true);
+    CHECK(mount_table().find("from-inside") != std::string::npos);
+    CHECK(::umount((bundle.host() / "shared/below").c_str()) == 0);
+}
+
 TEST_CASE("mounts: overlay, also with a lowerdir of more than 256 characters") {
     NEEDS_ROOT();
     Bundle bundle;

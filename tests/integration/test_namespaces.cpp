@@ -144,3 +144,35 @@ TEST_CASE("namespaces: without a mount namespace a root is refused") {
     CHECK(outcome.status == 1);
     CHECK(outcome.says("namespace"));
 }
+
+TEST_CASE("namespaces: clocks are shifted for a user without privileges") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.add_namespace("time");
+    bundle.config["linux"]["timeOffsets"] = {{"boottime", {{"secs", 3000000}}}};
+    bundle.probe({"report"}).make_rootless(kNobodySpecial);
+    timespec before{};
+    ::clock_gettime(CLOCK_BOOTTIME, &before);
+    const json report = report_of(bundle, {.spawn = {.uid = kNobodySpecial}});
+    CHECK(report["clocks"]["boottime"].get<long>() - before.tv_sec >= 3000000);
+    CHECK(report["namespaces"]["user"] != own_namespace("user"));
+    CHECK(report["credentials"]["uid"][0] == 0);
+}
+
+TEST_CASE("namespaces: a mount namespace that is joined is used as it is") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const NamespaceHolder holder({"--mount"});
+    bundle.add_namespace("mount", holder.path("mnt"));
+    bundle.config["mounts"] = json::array();
+    bundle.config["linux"].erase("maskedPaths");
+    bundle.config["linux"].erase("readonlyPaths");
+    // It shows the host's files, among which the payload has to be found.
+    bundle.config["process"]["args"] = {bundle.rootfs() / "probe", "report"};
+    const Outcome outcome = run(bundle);
+    REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+    CHECK(outcome.answer()["namespaces"]["mnt"] == target(holder.path("mnt")));
+    CHECK(outcome.answer()["namespaces"]["mnt"] != own_namespace("mnt"));
+}

@@ -148,13 +148,13 @@ TEST_CASE("pause: the payload stops until it is resumed") {
     counter.changed();
     CHECK(verb(bundle, {"ps", bundle.id()}).status == 0);  // time passes, and it can be looked at
     CHECK_FALSE(counter.changed());
-    check_fails(verb(bundle, {"pause", bundle.id()}), "already paused");
+    check_fails(verb(bundle, {"pause", bundle.id()}), "is paused");
     CHECK_FALSE(counter.changed());
 
     const Ended resumed = verb(bundle, {"resume", bundle.id()});
     CHECK_MESSAGE(resumed.status == 0, resumed.err);
     CHECK(counter.await_change());
-    check_fails(verb(bundle, {"resume", bundle.id()}), "not paused");
+    check_fails(verb(bundle, {"resume", bundle.id()}), "only a paused container can be resumed");
 }
 
 TEST_CASE("pause: a paused container can be deleted by force") {
@@ -172,8 +172,8 @@ TEST_CASE("pause: only what runs and has a group") {
         bundle.probe({"sleep-forever"});
         const Detached container(bundle);
         container.end();
-        check_fails(verb(bundle, {"pause", bundle.id()}), "container not running");
-        check_fails(verb(bundle, {"resume", bundle.id()}), "container not running");
+        check_fails(verb(bundle, {"pause", bundle.id()}), "is stopped");
+        check_fails(verb(bundle, {"resume", bundle.id()}), "is stopped");
     }
     Bundle bundle;
     check_fails(verb(bundle, {"pause", bundle.id()}), "does not exist");

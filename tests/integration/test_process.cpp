@@ -197,3 +197,14 @@ TEST_CASE("process: the first of a session of its own") {
     CHECK(ids["sid"] == 1);
     CHECK(ids["pgid"] == 1);
 }
+
+TEST_CASE("process: the memory policy") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["linux"]["memoryPolicy"] = {
+        {"mode", "MPOL_BIND"}, {"nodes", "0"}, {"flags", {"MPOL_F_STATIC_NODES"}}};
+    const json report = report_of(bundle);
+    CHECK(report["scheduling"]["memory_policy"] == (2 | 1 << 15));
+    CHECK(report["scheduling"]["memory_nodes"] == 1);
+}

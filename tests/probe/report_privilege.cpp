@@ -174,6 +174,10 @@ Object scheduling() {
     Object out;
     out.add("policy", ::sched_getscheduler(0)).add("priority", parameter.sched_priority);
     out.add("nice", ::getpriority(PRIO_PROCESS, 0)).add("ioprio", ::syscall(SYS_ioprio_get, kWhoProcess, 0));
+    int memory_policy = -1;
+    unsigned long nodes = 0;
+    ::syscall(SYS_get_mempolicy, &memory_policy, &nodes, sizeof nodes * 8, nullptr, 0);
+    out.add("memory_policy", memory_policy).add("memory_nodes", nodes);
     return out.add("cpus", cpus);
 }
 

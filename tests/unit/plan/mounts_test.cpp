@@ -99,3 +99,17 @@ TEST_CASE("mount options: id maps of the mount, or of the container, or an error
     CHECK(requests->front().recursive_id_maps);
     CHECK(requests->front().id_maps->uids[0].outside == 7);
 }
+
+TEST_CASE("mount options: the names that are told are not the file system's") {
+    const std::vector<std::string_view> names = mount_option_names();
+    CHECK(names.size() > 40);
+    for (const std::string_view name : names) {
+        CAPTURE(name);
+        Spec spec;
+        spec.linux_.uid_mappings = spec.linux_.gid_mappings = {{0, 1000, 1}};  // for idmap
+        spec.mounts = {{"/tmp", "tmpfs", "tmpfs", {std::string(name), "size=1m"}, {}, {}}};
+        const auto requests = plan_mounts(spec, {.id = "web", .bundle = "/bundle"}, {});
+        REQUIRE(requests);
+        for (const auto& option : requests->front().filesystem.options) CHECK((option.key == "size" || name == "ro"));
+    }
+}

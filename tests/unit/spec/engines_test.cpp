@@ -17,9 +17,6 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-const std::string kAppArmor =
-    "process.apparmorProfile: not supported yet: labels and profiles of security modules are not set";
-
 Lines unsupported_in(const Json& root, std::string_view at = {}) {
     Problems problems;
     refuse_unsupported(root, problems, at);
@@ -43,19 +40,19 @@ TEST_CASE("engines: their configurations are valid, and what is not done yet is 
     const std::map<std::string, Lines> expected = {
         {"buildah-run-v1.json", {}},
         {"buildkit-run.json", {}},
-        {"cri-container-v2.json", {kAppArmor}},
+        {"cri-container-v2.json", {}},
         {"cri-sandbox-v2.json", {}},
         {"ctr-tty-v2.json", {}},
         {"ctr-v2.json", {}},
-        {"docker-default-v2.json", {kAppArmor}},
-        {"docker-limits-v2.json", {kAppArmor}},
-        {"docker-privileged-v2.json", {kAppArmor}},
-        {"docker-systemd-driver-v2.json", {kAppArmor}},
-        {"docker-tty-v2.json", {kAppArmor}},
+        {"docker-default-v2.json", {}},
+        {"docker-limits-v2.json", {}},
+        {"docker-privileged-v2.json", {}},
+        {"docker-systemd-driver-v2.json", {}},
+        {"docker-tty-v2.json", {}},
         {"podman-rootful-systemd-v2.json", {}},
-        {"podman-rootful-tty-v2.json", {kAppArmor}},
+        {"podman-rootful-tty-v2.json", {}},
         {"podman-rootful-userns-v1.json", {}},
-        {"podman-rootful-v2.json", {kAppArmor}},
+        {"podman-rootful-v2.json", {}},
         {"podman-rootless-tty-v2.json", {}},
         {"podman-rootless-v2.json", {}},
         {"podman-systemd-mode-v1.json", {}},
@@ -75,8 +72,7 @@ TEST_CASE("engines: their configurations are valid, and what is not done yet is 
 TEST_CASE("engines: the processes that they execute are valid") {
     const std::map<std::string, Lines> expected = {
         {"exec-process-ctr.json", {}},
-        {"exec-process-docker.json",
-         {"apparmorProfile: not supported yet: labels and profiles of security modules are not set"}},
+        {"exec-process-docker.json", {}},
         {"exec-process-podman.json", {}},
     };
     for (const std::string& name : files("tests/data/configs", "exec-process-*.json")) {
@@ -183,9 +179,9 @@ TEST_CASE("engines: the specification's good examples") {
     for (const std::string& line : unsupported_in(of("spec-example.json"))) {
         paths.push_back(line.substr(0, line.find(':')));
     }
-    CHECK(paths == Lines{"process.apparmorProfile", "process.selinuxLabel", "linux.mountLabel", "linux.resources.blockIO", "linux.resources.hugepageLimits",
-                         "linux.resources.network", "linux.resources.cpu.burst", "linux.resources.cpu.cpus",
-                         "linux.resources.cpu.mems", "linux.resources.cpu.realtimePeriod",
+    CHECK(paths == Lines{"process.selinuxLabel", "linux.mountLabel", "linux.resources.blockIO",
+                         "linux.resources.hugepageLimits", "linux.resources.network", "linux.resources.cpu.burst",
+                         "linux.resources.cpu.cpus", "linux.resources.cpu.mems", "linux.resources.cpu.realtimePeriod",
                          "linux.resources.cpu.realtimeRuntime", "linux.resources.memory.kernel",
                          "linux.resources.memory.kernelTCP"});
 }

@@ -113,3 +113,29 @@ TEST_CASE("json: nesting is limited") {
     CHECK(error_of(nested(kMaxJsonDepth + 1)) == "c.json: nested deeper than 128 levels");
     CHECK(error_of(std::string(1'000'000, '[')) == "c.json: nested deeper than 128 levels");
 }
+
+TEST_CASE("json: what is written reads back the same, whatever it holds") {
+    const std::string text = json_text(
+        json(R"({"n":null,"b":[true,false],"i":-9223372036854775808,"u":18446744073709551615,"r":[1.5,1e300],)"
+             R"("s":"\"\\\u0001é","a":[],"o":{"":{}}})"));
+    CHECK(text == R"({
+  "n": null,
+  "b": [
+    true,
+    false
+  ],
+  "i": -9223372036854775808,
+  "u": 18446744073709551615,
+  "r": [
+    1.5,
+    1e+300
+  ],
+  "s": "\"\\\u0001é",
+  "a": [],
+  "o": {
+    "": {}
+  }
+}
+)");
+    CHECK(json_text(json(text)) == text);
+}

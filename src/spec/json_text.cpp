@@ -1,0 +1,59 @@
+// A tree of values to text: the way back of json.cpp.
+#include <charconv>
+
+#include "base/strings.hpp"
+#include "spec/json.hpp"
+
+namespace pinfold {
+
+namespace {
+
+void append(std::string& out, const Json& json, const std::string& indent);
+
+void append_entry(std::string& out, const Json& json, const std::string& indent) { append(out, json, indent); }
+
+void append_entry(std::string& out, const Json::Member& member, const std::string& indent) {
+    out += concat(json_quoted(member.key), ": ");
+    append(out, member.value, indent);
+}
+
+// One entry per line; what is empty stays on its line.
+template <class Entries>
+void append_all(std::string& out, const Entries& entries, char open, char close, const std::string& indent) {
+    out += open;
+    const std::string deeper = indent + "  ";
+    for (const auto& entry : entries) {
+        out += concat(&entry == &entries.front() ? "\n" : ",\n", deeper);
+        append_entry(out, entry, deeper);
+    }
+    if (!entries.empty()) out += concat('\n', indent);
+    out += close;
+}
+
+void append_real(std::string& out, double value) {
+    char text[32];  // the longest has 24 characters
+    out.append(text, std::to_chars(std::begin(text), std::end(text), value).ptr);
+}
+
+void append(std::string& out, const Json& json, const std::string& indent) {
+    switch (json.kind()) {
+        case Json::Kind::null: out += "null"; break;
+        case Json::Kind::boolean: out += *json.boolean() ? "true" : "false"; break;
+        case Json::Kind::integer: out += std::to_string(*json.integer()); break;
+        case Json::Kind::unsigned_integer: out += std::to_string(*json.unsigned_integer()); break;
+        case Json::Kind::real: append_real(out, *json.real()); break;
+        case Json::Kind::string: out += json_quoted(*json.string()); break;
+        case Json::Kind::array: append_all(out, *json.array(), '[', ']', indent); break;
+        case Json::Kind::object: append_all(out, *json.object(), '{', '}', indent); break;
+    }
+}
+
+}  // namespace
+
+std::string json_text(const Json& json) {
+    std::string out;
+    append(out, json, "");
+    return out + "\n";
+}
+
+}  // namespace pinfold
