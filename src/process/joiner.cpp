@@ -16,8 +16,8 @@ namespace pinfold {
 
 namespace {
 
-// PR_SET_DUMPABLE keeps the processes that live in these namespaces from tracing us or opening our descriptors meanwhile
-// (CVE-2016-9962).
+// PR_SET_DUMPABLE keeps the processes that live in these namespaces from tracing us or opening our descriptors
+// meanwhile (CVE-2016-9962).
 Result<void> join(const std::vector<OpenedNamespace>& namespaces, bool joins_user) {
     if (namespaces.empty()) return {};
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");

@@ -3,16 +3,38 @@
 
 using namespace pinfold::integration;
 
+namespace {
+
+fs::path source_root() {
+    const char* root = std::getenv("PINFOLD_SOURCE_ROOT");
+    REQUIRE(root != nullptr);
+    return root;
+}
+
+}  // namespace
+
 TEST_CASE("demo: prints what README says, word for word") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    const char* source = std::getenv("PINFOLD_SOURCE_ROOT");
-    REQUIRE(source != nullptr);
-    const std::string root = source;
+    const std::string root = source_root();
     const Ended demo = run_program({root + "/bundles/demo/run"}, {.env = {"PINFOLD_BIN=" + runtime_command()[0]}});
     CAPTURE(demo.err);
     CHECK(demo.status == 0);
     CHECK(demo.err == "");
     CHECK(demo.out.size() > 100);
     CHECK(read_text(root + "/README.md").find("```\n" + demo.out + "```\n") != std::string::npos);
+}
+
+TEST_CASE("demo: README and manual configure the engines as the tests do") {
+    PINFOLD_ONLY();
+    const std::string readme = read_text(source_root() / "README.md");
+    const std::string manual = read_text(source_root() / "man/pinfold-engines.7.scd");
+    for (const char* file : {"docker/daemon.json", "containerd/config.toml", "containers/containers.conf"}) {
+        CAPTURE(file);
+        std::string text = read_text(source_root() / "tests/engines/etc" / file);
+        text.resize(std::min(text.size(), text.find("\n# What only these tests need")));
+        REQUIRE(text.size() > 50);
+        CHECK(readme.find(text) != std::string::npos);
+        CHECK(manual.find(text) != std::string::npos);
+    }
 }

@@ -139,3 +139,28 @@ TEST_CASE("spec: with --rootless a normal user can run it at once") {
     CHECK_FALSE(written(bundle)["linux"].contains("resources"));
     CHECK(written(bundle)["linux"]["uidMappings"][0]["hostID"] == kNobodySpecial);
 }
+
+TEST_CASE("state: valid by the specification's schema in each status") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["annotations"] = {{"org.example.key", "a value"}, {"other", ""}};
+    bundle.probe({"wait-signal"});
+    const Container container(bundle, Container::As::created);
+    std::vector<std::string> seen;
+    const auto check = [&] {
+        const json state = json::parse(container.must({"state", bundle.id()}));
+        CHECK(schema_problems(state, "state-schema.json") == std::vector<std::string>{});
+        seen.push_back(state["status"]);
+    };
+    check();
+    container.must({"start", bundle.id()});
+    check();
+    container.must({"kill", bundle.id(), "KILL"});
+    container.await_end();
+    check();
+    CHECK(seen == std::vector<std::string>{"created", "running", "stopped"});
+    json wrong = json::parse(container.must({"state", bundle.id()}));
+    wrong["status"] = "unheard of";
+    CHECK(schema_problems(wrong, "state-schema.json").size() == 1);
+}
