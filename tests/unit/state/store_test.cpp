@@ -1,7 +1,9 @@
 // State directories: claimed once, removed whole, and honest about who lives.
 #include "state/store.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,6 +109,50 @@ TEST_CASE("state: half-made, broken and foreign directories") {
     std::ofstream(dir.file("broken/foreign")) << "x";
     CHECK_FALSE(remove_state(dir.path(), "broken"));
     CHECK(fs::exists(dir.file("broken/foreign")));
+}
+
+TEST_CASE("state: created while its socket waits, running once that is gone") {
+    TempDir dir;
+    const auto state = StateDir::create(dir.path(), record_of("web"), "{}");
+    REQUIRE(state);
+    REQUIRE(state->record_init(::getpid()));
+    const auto socket = state->make_start_socket();
+    REQUIRE(socket);
+    CHECK(load_state(dir.path(), "web")->status == Status::creating);
+    REQUIRE(state->mark_created());
+    CHECK(load_state(dir.path(), "web")->status == Status::created);
+    CHECK(connect_to_start(dir.path(), "web"));
+    forget_start_socket(dir.path(), "web");
+    CHECK(load_state(dir.path(), "web")->status == Status::running);
+    CHECK(connect_to_start(dir.path(), "web").error().code == ENOENT);
+}
+
+TEST_CASE("state: the configuration is kept as it was") {
+    TempDir dir;
+    const auto state = StateDir::create(dir.path(), record_of("web"), "{\"as\": \"it was\"}");
+    REQUIRE(state);
+    CHECK(*load_config_text(dir.path(), "web") == "{\"as\": \"it was\"}");
+}
+
+TEST_CASE("state: the lock is held while a container is made, and free when its maker is gone") {
+    TempDir dir;
+    int made[2];
+    REQUIRE(::pipe(made) == 0);
+    const pid_t maker = ::fork();
+    if (maker == 0) {
+        auto state = StateDir::create(dir.path(), record_of("web"), "{}");
+        [[maybe_unused]] const ssize_t told = ::write(made[1], "x", 1);
+        for (;;) ::pause();
+    }
+    char byte = 0;
+    REQUIRE(::read(made[0], &byte, 1) == 1);
+    const UniqueFd held(::open(dir.file("web").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    CHECK(::flock(held.get(), LOCK_EX | LOCK_NB) != 0);
+    ::kill(maker, SIGKILL);
+    ::waitpid(maker, nullptr, 0);
+    CHECK(StateLock::take(dir.path(), "web"));
+    CHECK(StateLock::take(dir.path(), "none").error().code == kNoSuchContainer);
+    CHECK(remove_state(dir.path(), "web"));
 }
 
 TEST_CASE("state: ids") {

@@ -1,0 +1,44 @@
+// What is legal in which state, and a sentence for all that is not.
+#include "state/lifecycle.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "support/testing.hpp"
+
+using namespace pinfold;
+
+TEST_CASE("lifecycle: each operation is legal in these states and in no other") {
+    using enum Status;
+    const std::map<Operation, std::set<Status>> legal = {
+        {Operation::start, {created}},
+        {Operation::exec, {created, running}},
+        {Operation::exec_ignoring_pause, {created, running, paused}},
+        {Operation::kill, {created, running, paused}},
+        {Operation::pause, {running}},
+        {Operation::resume, {paused}},
+        {Operation::update, {created, running, paused}},
+        {Operation::events, {created, running, paused}},
+        {Operation::remove, {created, stopped}},
+    };
+    for (const auto& [operation, statuses] : legal) {
+        for (const Status status : {creating, created, running, paused, stopped}) {
+            CAPTURE(static_cast<int>(operation));
+            CAPTURE(status_name(status));
+            const Result<void> allowed = check_operation(operation, {.record = {.id = "web"}, .status = status});
+            CHECK(allowed.has_value() == statuses.contains(status));
+            if (allowed) continue;
+            CHECK(allowed.error().message.ends_with(std::string("'web' is ") + status_name(status)));
+        }
+    }
+}
+
+TEST_CASE("lifecycle: engines find their words, users a hint") {
+    const ContainerState stopped{.record = {.id = "web"}, .status = Status::stopped};
+    CHECK(check_operation(Operation::kill, stopped).error().message == "container not running: 'web' is stopped");
+    const ContainerState running{.record = {.id = "web"}, .status = Status::running};
+    CHECK(check_operation(Operation::remove, running).error().hint == "stop it first, or use --force");
+    const ContainerState paused{.record = {.id = "web"}, .status = Status::paused};
+    CHECK(check_operation(Operation::exec, paused).error().hint == "resume it first, or use --ignore-paused");
+}
