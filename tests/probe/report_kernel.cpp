@@ -56,7 +56,8 @@ List interfaces() {
 
 Object proc_files() {
     Object out;
-    for (const char* name : {"uid_map", "gid_map", "setgroups", "oom_score_adj", "timens_offsets", "cgroup", "comm", "attr/current"}) {
+    for (const char* name :
+         {"uid_map", "gid_map", "setgroups", "oom_score_adj", "timens_offsets", "cgroup", "comm", "attr/current"}) {
         if (const auto text = read_file(std::string("/proc/self/") + name)) out.add(name, *text);
     }
     const int terminal = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);

@@ -22,12 +22,12 @@ TEST_CASE("lifecycle: each operation is legal in these states and in no other") 
         {Operation::events, {created, running, paused}},
         {Operation::remove, {created, stopped}},
     };
-    for (const auto& [operation, statuses] : legal) {
+    for (const auto& rule : legal) {
         for (const Status status : {creating, created, running, paused, stopped}) {
-            CAPTURE(static_cast<int>(operation));
+            CAPTURE(static_cast<int>(rule.first));
             CAPTURE(status_name(status));
-            const Result<void> allowed = check_operation(operation, {.record = {.id = "web"}, .status = status});
-            CHECK(allowed.has_value() == statuses.contains(status));
+            const Result<void> allowed = check_operation(rule.first, {.record = {.id = "web"}, .status = status});
+            CHECK(allowed.has_value() == rule.second.contains(status));
             if (allowed) continue;
             CHECK(allowed.error().message.ends_with(std::string("'web' is ") + status_name(status)));
         }
