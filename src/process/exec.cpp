@@ -160,12 +160,15 @@ Result<void> join_ahead(ExecContext& context) {
     return {};
 }
 
-Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, const std::string& group,
+Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, const std::string& group, Channel& channel,
                           ExecContext context) {
     TRY(join_ahead(context));
     int pidfd = -1;
     const pid_t pid = TRY(clone_into_container(state, group, pidfd));
-    if (pid == 0) run_exec(plan, context);
+    if (pid == 0) {
+        channel.close();  // so that the child sees the end of a parent that dies early
+        run_exec(plan, context);
+    }
     return Child{ChildGuard(pid), UniqueFd(pidfd)};
 }
 
@@ -176,7 +179,8 @@ Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state,
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     ExecContext context = TRY(make_context(plan, state, options, std::move(ends.second)));
-    Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, state, group, std::move(context)); }));
+    Child child =
+        TRY(take_step(Step::clone, [&] { return start_child(plan, state, group, ends.first, std::move(context)); }));
     TRY(prepare_process(child.pid(), plan.process, plan.stream_owner));
     PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, options.pidfd_socket));

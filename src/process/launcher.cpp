@@ -91,19 +91,25 @@ Result<InitContext> make_context(const NewContainer& container, const ChildOptio
 }
 
 // The common case: one clone, straight into all namespaces and the cgroup.
-Result<Child> clone_child(const Plan& plan, InitContext& context, const CgroupDir& cgroup) {
+Result<Child> clone_child(const Plan& plan, Channel& channel, InitContext& context, const CgroupDir& cgroup) {
     int pidfd = -1;
     const pid_t pid = TRY(clone_into(plan.namespaces.create, cgroup.fd(), pidfd));
-    if (pid == 0) run_init(plan, std::move(context));
+    if (pid == 0) {
+        channel.close();
+        run_init(plan, std::move(context));
+    }
     return Child{ChildGuard(pid), UniqueFd(pidfd)};
 }
 
 // With namespaces to join: the child comes from a joiner, which is gone afterwards.
-Result<Child> clone_by_joiner(const Plan& plan, const Channel& channel, InitContext& context, const CgroupDir& cgroup) {
+Result<Child> clone_by_joiner(const Plan& plan, Channel& channel, InitContext& context, const CgroupDir& cgroup) {
     std::vector<OpenedNamespace> namespaces = TRY(open_namespaces(plan.namespaces.join));
     int pidfd = -1;
     const pid_t pid = TRY(clone_into(plan.namespaces.user_before_time ? CLONE_NEWUSER : 0, cgroup.fd(), pidfd));
-    if (pid == 0) run_joiner(plan, std::move(namespaces), std::move(context));
+    if (pid == 0) {
+        channel.close();
+        run_joiner(plan, std::move(namespaces), std::move(context));
+    }
     const ChildGuard joiner(pid);
     const UniqueFd joiner_pidfd(pidfd);
     context.channel.close();
@@ -115,9 +121,11 @@ Result<Child> clone_by_joiner(const Plan& plan, const Channel& channel, InitCont
     return Child{ChildGuard(born.pid), std::move(born.fd)};
 }
 
-Result<Child> start_child(const Plan& plan, const Channel& channel, InitContext context, const CgroupDir& cgroup) {
+// The child closes its copy of our end of the channel first of all: only so does it see the end of a parent that dies
+// before the parent-death signal is set.
+Result<Child> start_child(const Plan& plan, Channel& channel, InitContext context, const CgroupDir& cgroup) {
     if (plan.namespaces.needs_joiner()) return clone_by_joiner(plan, channel, context, cgroup);
-    return clone_child(plan, context, cgroup);
+    return clone_child(plan, channel, context, cgroup);
 }
 
 // What the child cannot do for itself, or must not start without.
