@@ -21,14 +21,17 @@ std::string from_environment(const char* variable, const char* otherwise) {
     return value != nullptr ? value : otherwise;
 }
 
+// A program where every user can reach it: the directory that it was built in may be closed to others.
+fs::path copy_to_playground(const fs::path& program) {
+    const fs::path target = playground() / program.filename();
+    fs::copy_file(program, target);
+    ::chmod(target.c_str(), 0755);
+    return target;
+}
+
 // One copy of the payload; bundles link it.
 const fs::path& payload() {
-    static const fs::path copy = [] {
-        const fs::path target = playground() / "probe";
-        fs::copy_file(from_environment("PINFOLD_PROBE", PINFOLD_BUILT_PROBE), target);
-        ::chmod(target.c_str(), 0755);
-        return target;
-    }();
+    static const fs::path copy = copy_to_playground(from_environment("PINFOLD_PROBE", PINFOLD_BUILT_PROBE));
     return copy;
 }
 
@@ -99,6 +102,7 @@ const std::vector<std::string>& runtime_command() {
         std::istringstream text(from_environment("PINFOLD_BIN", PINFOLD_BUILT_BINARY));
         std::vector<std::string> out;
         for (std::string word; text >> word;) out.push_back(word);
+        if (!playground().empty() && fs::path(out.front()).filename() == "pinfold") out[0] = copy_to_playground(out[0]);
         return out;
     }();
     return words;
