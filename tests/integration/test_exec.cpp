@@ -219,14 +219,17 @@ TEST_CASE("exec: a terminal through the console socket") {
     const Container container(waiting(bundle), As::running);
     const DescriptorSocket console(bundle.host() / "console");
     const std::string pid_file = bundle.host() / "exec.pid";
-    const Ended ended = container.exec(
-        {"--tty", "--detach", "--pid-file", pid_file, "--console-socket", console.path()}, {"/probe", "report"});
+    const Ended ended =
+        container.exec({"--tty", "--detach", "--pid-file", pid_file, "--console-socket", console.path()},
+                       {"/probe", "report", ";", "wait-signal"});
     REQUIRE_MESSAGE(ended.status == 0, ended.err);
     Terminal terminal(console.receive());
     const json report = json::parse(terminal.read_line());
     CHECK(report["terminals"][0]["tty"] == true);
     CHECK(report["proc"]["controlling_terminal"] == true);
-    CHECK(::waitpid(static_cast<pid_t>(std::stol(read_text(pid_file))), nullptr, 0) > 0);
+    const pid_t pid = static_cast<pid_t>(std::stol(read_text(pid_file)));
+    CHECK(::kill(pid, SIGKILL) == 0);
+    CHECK(::waitpid(pid, nullptr, 0) == pid);
 }
 
 TEST_CASE("exec: not in a paused container, except when told so") {

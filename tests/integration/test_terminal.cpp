@@ -83,7 +83,6 @@ TEST_CASE("terminal: the caller's is raw meanwhile, and as before afterwards") {
     terminal.await_line("READY");
     CHECK((terminal.settings().c_lflag & (ICANON | ECHO | ISIG)) == 0);
     running->signal(SIGTERM);
-    terminal.await_line("TERM");
     CHECK(running->finish().status == 0);
     const termios after = terminal.settings();
     CHECK(after.c_lflag == before.c_lflag);
@@ -104,8 +103,8 @@ TEST_CASE("terminal: Ctrl-C is the payload's") {
     while (line == "WINCH") line = terminal.read_line();  // of the terminal's first size, if it comes late
     if (line.rfind("^C", 0) == 0) line.erase(0, 2);       // the echo
     CHECK(line == "INT");
+    // Its last line is not awaited: when a session's leader ends, the kernel drops what is still on its way.
     running->signal(SIGTERM);
-    terminal.await_line("TERM");
     CHECK(running->finish().status == 0);
 }
 
@@ -113,7 +112,7 @@ TEST_CASE("terminal: the console socket receives the master") {
     NEEDS_ROOT();
     Bundle bundle;
     bundle.config["process"]["terminal"] = true;
-    bundle.probe_each({{"cat"}, {"report"}});
+    bundle.probe_each({{"cat"}, {"report"}, {"wait-signal"}});
     const DescriptorSocket console(bundle.host() / "console");
     const auto running = start(bundle, {.args = {"--detach", "--console-socket", console.path()}});
     Terminal terminal(console.receive());
