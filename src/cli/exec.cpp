@@ -1,6 +1,7 @@
 // pinfold exec.
 #include "process/exec.hpp"
 #include "base/strings.hpp"
+#include "cli/child_checks.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/own_binary.hpp"
 #include "spec/load.hpp"
@@ -46,25 +47,6 @@ Result<Process> wanted_process(const Spec& spec, const ExecOptions& options) {
     return process;
 }
 
-Result<void> check_terminal(const Process& process, const ExecOptions& options) {
-    const bool socket = !options.console_socket.empty();
-    if (process.terminal && options.detach && !socket) {
-        return plain_error("a terminal with --detach needs --console-socket: nobody would hold the terminal");
-    }
-    if (!process.terminal && socket) return plain_error("--console-socket needs a terminal: add --tty");
-    return {};
-}
-
-ChildOptions child_options(const ExecOptions& options, const GlobalOptions& global) {
-    ChildOptions child;
-    child.pid_file = options.pid_file;
-    child.console_socket = options.console_socket;
-    child.pidfd_socket = options.pidfd_socket;
-    child.seccomp_cache = concat(global.root, "/.seccomp");
-    child.detach = options.detach;
-    return child;
-}
-
 }  // namespace
 
 Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
@@ -72,11 +54,11 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     TRY(check_operation(options.ignore_paused ? Operation::exec_ignoring_pause : Operation::exec, state));
     const std::string config = TRY(load_config_text(line.global.root, options.id));
     Spec spec = TRY(parse_checked_config(config));
-    ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.preserve_fds};
-    TRY(check_terminal(overrides.process, options));
+    ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.child.preserve_fds};
+    TRY(check_child_options(options.child, overrides.process));
     const ExecPlan plan = plan_exec(std::move(spec), options.id, overrides, gather_host_facts());
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
-    return exec_in_container(plan, state, options.cgroup, child_options(options, line.global));
+    return exec_in_container(plan, state, options.cgroup, with_cache(options.child, line.global));
 }
 
 }  // namespace pinfold

@@ -11,6 +11,8 @@ namespace pinfold {
 
 namespace {
 
+constexpr size_t kEveryCpu = 128;  // words: 8192 CPUs, the most that Linux can be built for
+
 RootRequest plan_root(const Spec& spec, const PlanOptions& options) {
     static const std::map<std::string, uint64_t> kPropagation = {
         {"private", MS_PRIVATE}, {"slave", MS_SLAVE}, {"shared", MS_SHARED}, {"unbindable", MS_UNBINDABLE}};
@@ -61,6 +63,16 @@ Result<void> check_mount_namespace(const Spec& spec) {
     return plain_error(
         "linux.namespaces: a joined mount namespace is used as it is, so mounts, maskedPaths, readonlyPaths and "
         "root.readonly must not be set");
+}
+
+void plan_exec_cpus(const Process& process, ExecPlan& plan) {
+    if (!process.exec_cpu_affinity) return;
+    const ExecCpuAffinity& affinity = *process.exec_cpu_affinity;
+    plan.initial_cpus = parse_index_list(affinity.initial).value_or(BitMask());
+    plan.final_cpus = parse_index_list(affinity.final).value_or(BitMask());
+    // A process keeps the CPUs of the one that started it: what is asked for the beginning alone must end. The kernel
+    // leaves out what the cgroup does not have.
+    if (!plan.initial_cpus.empty() && plan.final_cpus.empty()) plan.final_cpus.assign(kEveryCpu, ~0UL);
 }
 
 std::string keyring_name(const std::string& id) { return concat("_ses.", id); }
@@ -122,6 +134,7 @@ ExecPlan plan_exec(Spec spec, const std::string& id, const ExecOverrides& overri
     ExecPlan plan;
     plan.process = plan_process(spec, overrides.preserve_fds, host);
     plan.user = overrides.user;
+    plan_exec_cpus(*spec.process, plan);
     for (const Namespace& one : spec.linux_.namespaces) plan.namespaces |= namespace_flag(one.type);
     if (namespaces.creates(CLONE_NEWUSER)) {
         plan.id_maps = plan_id_maps(spec.linux_.uid_mappings, spec.linux_.gid_mappings, host);

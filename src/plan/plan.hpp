@@ -115,6 +115,8 @@ struct ExecOverrides {
 struct ExecPlan {
     ProcessPlan process;
     std::string user;         // to be looked up inside
+    BitMask initial_cpus;     // until it is in the container's cgroup; empty: as its caller
+    BitMask final_cpus;       // from then on; empty: those of the cgroup
     uint64_t namespaces = 0;  // CLONE_NEW*: what the container has of its own, or has joined
     std::optional<IdMaps> id_maps;
     bool protect_binary = false;

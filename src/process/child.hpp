@@ -8,19 +8,11 @@
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "plan/plan.hpp"
+#include "process/child_options.hpp"
 #include "process/protocol.hpp"
 #include "process/supervise.hpp"
 
 namespace pinfold {
-
-// What the caller wants of the process besides its configuration.
-struct ChildOptions {
-    std::string pid_file;        // empty: none
-    std::string console_socket;  // empty: the terminal stays with us
-    std::string pidfd_socket;    // empty: none
-    std::string seccomp_cache;   // directory of compiled filters
-    bool detach = false;
-};
 
 struct Child {
     ChildGuard guard;

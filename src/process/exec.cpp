@@ -91,6 +91,9 @@ Result<void> choose_user(const std::string& user, Identity& identity) {
 Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
     ProcessPlan process = plan.process;
     TRY(take_step(Step::session, [&] { return enter_container(plan, context); }));
+    if (!plan.final_cpus.empty())
+        TRY_IN("process.execCPUAffinity.final",
+               take_step(Step::scheduler, [&] { return apply_cpu_affinity(plan.final_cpus); }));
     if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring); }));
     TRY(take_step(Step::user, [&] { return choose_user(plan.user, process.identity); }));
     if (process.terminal) TRY(take_step(Step::terminal, [&] { return open_terminal(process, context); }));
@@ -162,6 +165,7 @@ Result<void> join_ahead(ExecContext& context) {
 
 Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, const std::string& group, Channel& channel,
                           ExecContext context) {
+    if (!plan.initial_cpus.empty()) TRY_IN("process.execCPUAffinity.initial", apply_cpu_affinity(plan.initial_cpus));
     TRY(join_ahead(context));
     int pidfd = -1;
     const pid_t pid = TRY(clone_into_container(state, group, pidfd));

@@ -62,9 +62,8 @@ void validate_memory_policy(const MemoryPolicy& policy, Problems& problems) {
     require_all_known("linux.memoryPolicy.flags", policy.flags, kMemoryPolicyFlags, problems);
     const bool takes_none = policy.mode == "MPOL_DEFAULT" || policy.mode == "MPOL_LOCAL";
     const bool may_be_empty = takes_none || policy.mode == "MPOL_PREFERRED";
-    if (policy.nodes.find_first_not_of("0123456789,- ") != std::string::npos) {
-        problems.add("linux.memoryPolicy.nodes", found(policy.nodes, "a list such as 0-3,7"));
-    } else if (takes_none && !policy.nodes.empty()) {
+    require_index_list("linux.memoryPolicy.nodes", policy.nodes, problems);
+    if (takes_none && !policy.nodes.empty()) {
         problems.add("linux.memoryPolicy.nodes", found(policy.nodes, concat("none with ", policy.mode)));
     } else if (!may_be_empty && policy.nodes.empty()) {
         problems.add("linux.memoryPolicy.nodes", concat("missing, required: a list such as 0-3,7 with ", policy.mode));
