@@ -6,6 +6,7 @@
 
 #include "cgroup/layout.hpp"
 #include "cgroup/limits.hpp"
+#include "cgroup/place.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 
@@ -14,9 +15,7 @@ namespace pinfold {
 enum class CgroupManager : uint8_t { cgroupfs, systemd, disabled };
 
 struct CgroupPlan {
-    bool enabled = false;  // false: no group is made, the container stays in its caller's
-    std::string mount;
-    std::string path;                      // below the mount, "/pinfold/web"
+    CgroupPlace place;                     // none: no group is made, the container stays in its caller's
     bool hybrid = false;                   // for the hint where a controller is missing
     std::vector<std::string> controllers;  // to enable in every group above
     std::vector<CgroupWrite> writes;

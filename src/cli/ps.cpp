@@ -23,7 +23,7 @@ namespace {
 // By the group, not by the state: what a container without a PID namespace leaves behind is in it, too.
 Result<std::vector<pid_t>> processes_of(const ContainerState& state) {
     const ContainerRecord& record = state.record;
-    if (!record.cgroup_path.empty()) return group_processes(record.cgroup_mount, record.cgroup_path);
+    if (record.cgroup.exists()) return group_processes(record.cgroup);
     if (state.pid == 0) return std::vector<pid_t>();
     return std::vector<pid_t>{state.pid};
 }

@@ -44,10 +44,7 @@ ContainerRecord make_record(const Plan& plan, const Spec& spec) {
     record.bundle = plan.bundle;
     record.rootfs = plan.root.path;
     record.created = rfc3339_now();
-    if (plan.cgroup.enabled) {
-        record.cgroup_mount = plan.cgroup.mount;
-        record.cgroup_path = plan.cgroup.path;
-    }
+    record.cgroup = plan.cgroup.place;
     record.owner = ::geteuid();
     record.poststart_hooks = !spec.hooks.poststart.empty();
     record.poststop_hooks = !spec.hooks.poststop.empty();

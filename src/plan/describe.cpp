@@ -66,8 +66,8 @@ std::string mount_words(const MountRequest& mount) {
 }
 
 Actions describe_cgroup(const CgroupPlan& cgroup) {
-    if (!cgroup.enabled) return {};
-    Actions actions = {concat("make the group ", cgroup.mount, cgroup.path)};
+    if (!cgroup.place.exists()) return {};
+    Actions actions = {concat("make the group ", cgroup.place.mount, cgroup.place.path)};
     for (const std::string& controller : cgroup.controllers)
         actions.push_back(concat("enable the controller ", controller));
     for (const CgroupWrite& write : cgroup.writes)

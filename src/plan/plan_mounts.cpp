@@ -175,7 +175,7 @@ void finish_cgroup(MountRequest& request, const CgroupPlan& cgroup) {
     request.filesystem.source = "cgroup";
     request.filesystem.attributes = request.change.set;
     request.change.set = request.change.clear = 0;
-    if (cgroup.enabled) request.cgroup_source = cgroup.mount + cgroup.path;
+    if (cgroup.place.exists()) request.cgroup_source = cgroup.place.mount + cgroup.place.path;
 }
 
 }  // namespace

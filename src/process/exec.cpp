@@ -15,6 +15,7 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "cgroup/cgroup.hpp"
 #include "kernel/apparmor.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/terminal.hpp"
@@ -135,7 +136,7 @@ Result<std::string> group_of(pid_t pid) {
 }
 
 Result<UniqueFd> open_group(const ContainerRecord& record, const std::string& path) {
-    const std::string name = record.cgroup_mount + path;
+    const std::string name = record.cgroup.mount + path;
     return TRY_IN("cgroup", open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY));
 }
 
@@ -143,9 +144,9 @@ Result<UniqueFd> open_group(const ContainerRecord& record, const std::string& pa
 // joins it there.
 Result<pid_t> clone_into_container(const ContainerState& state, const std::string& group, int& pidfd) {
     const ContainerRecord& record = state.record;
-    if (record.cgroup_path.empty()) return clone_into(0, -1, pidfd);
+    if (!record.cgroup.exists()) return clone_into(0, -1, pidfd);
     const std::string below = group.empty() ? "" : TRY_IN("--cgroup", clean_cgroup_path(group));
-    const UniqueFd own = TRY(open_group(record, record.cgroup_path + below));
+    const UniqueFd own = TRY(open_group(record, record.cgroup.path + below));
     Result<pid_t> pid = clone_into(0, own.get(), pidfd);
     if (pid || pid.error().code != EBUSY || !below.empty()) return pid;
     const std::string moved = TRY(group_of(state.pid));
@@ -185,6 +186,7 @@ Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state,
     ExecContext context = TRY(make_context(plan, state, options, std::move(ends.second)));
     Child child =
         TRY(take_step(Step::clone, [&] { return start_child(plan, state, group, ends.first, std::move(context)); }));
+    TRY(admit_process(state.record.cgroup, child.pid()));
     TRY(prepare_process(child.pid(), plan.process, plan.stream_owner));
     PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, options.pidfd_socket));

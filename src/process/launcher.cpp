@@ -47,7 +47,7 @@ private:
 // In the order in which they are made, so that they go in the opposite one.
 struct Launched {
     StateDir state;
-    CgroupDir cgroup;
+    Cgroup cgroup;
     Child child;
     PidFile pid_file;
     Channel channel;
@@ -91,7 +91,7 @@ Result<InitContext> make_context(const NewContainer& container, const ChildOptio
 }
 
 // The common case: one clone, straight into all namespaces and the cgroup.
-Result<Child> clone_child(const Plan& plan, Channel& channel, InitContext& context, const CgroupDir& cgroup) {
+Result<Child> clone_child(const Plan& plan, Channel& channel, InitContext& context, const Cgroup& cgroup) {
     int pidfd = -1;
     const pid_t pid = TRY(clone_into(plan.namespaces.create, cgroup.fd(), pidfd));
     if (pid == 0) {
@@ -102,7 +102,7 @@ Result<Child> clone_child(const Plan& plan, Channel& channel, InitContext& conte
 }
 
 // With namespaces to join: the child comes from a joiner, which is gone afterwards.
-Result<Child> clone_by_joiner(const Plan& plan, Channel& channel, InitContext& context, const CgroupDir& cgroup) {
+Result<Child> clone_by_joiner(const Plan& plan, Channel& channel, InitContext& context, const Cgroup& cgroup) {
     std::vector<OpenedNamespace> namespaces = TRY(open_namespaces(plan.namespaces.join));
     int pidfd = -1;
     const pid_t pid = TRY(clone_into(plan.namespaces.user_before_time ? CLONE_NEWUSER : 0, cgroup.fd(), pidfd));
@@ -123,7 +123,7 @@ Result<Child> clone_by_joiner(const Plan& plan, Channel& channel, InitContext& c
 
 // The child closes its copy of our end of the channel first of all: only so does it see the end of a parent that dies
 // before the parent-death signal is set.
-Result<Child> start_child(const Plan& plan, Channel& channel, InitContext context, const CgroupDir& cgroup) {
+Result<Child> start_child(const Plan& plan, Channel& channel, InitContext context, const Cgroup& cgroup) {
     if (plan.namespaces.needs_joiner()) return clone_by_joiner(plan, channel, context, cgroup);
     return clone_child(plan, channel, context, cgroup);
 }
@@ -169,12 +169,13 @@ Result<Launched> launch(const NewContainer& container, const LaunchOptions& opti
     const Plan& plan = container.plan;
     StateDir state = TRY(take_step(
         Step::state, [&] { return StateDir::create(options.state_root, container.record, container.config); }));
-    CgroupDir cgroup = TRY(take_step(Step::cgroup, [&] { return CgroupDir::create(plan.cgroup); }));
+    Cgroup cgroup = TRY(take_step(Step::cgroup, [&] { return Cgroup::create(plan.cgroup); }));
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     InitContext context = TRY(make_context(container, options.child, std::move(ends.second)));
     if (wait_for_start) context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
     Child child =
         TRY(take_step(Step::clone, [&] { return start_child(plan, ends.first, std::move(context), cgroup); }));
+    TRY(cgroup.admit(child.pid()));
     TRY(prepare_child(plan, child.pid(), state));
     PidFile pid_file =
         TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.child.pid_file, child.pid()); }));

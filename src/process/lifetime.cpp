@@ -49,8 +49,8 @@ Result<void> kill_init(const ContainerState& state) {
 // Before its first process was recorded, a container had not yet won its group: another's processes may be in it.
 Result<void> remove_group(const ContainerState& state) {
     const ContainerRecord& record = state.record;
-    if (state.had_init) return remove_cgroup(record.cgroup_mount, record.cgroup_path);
-    const Result<void> removed = remove_empty_cgroup(record.cgroup_mount, record.cgroup_path);
+    if (state.had_init) return remove_cgroup(record.cgroup);
+    const Result<void> removed = remove_empty_cgroup(record.cgroup);
     if (!removed) log_warning(concat(removed.error().message, "; it is left alone"));
     return {};
 }
