@@ -1,13 +1,11 @@
 // pinfold state.
 #include "cli/verbs.hpp"
-#include "state/container_id.hpp"
 #include "state/record.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
 
 Result<int> verb_state(const std::string& id, const CommandLine& line) {
-    TRY(check_container_id(id));
     const ContainerState state = TRY(load_state(line.global.root, id));
     TRY(print(state_to_json(state)));
     return 0;

@@ -15,6 +15,7 @@
 #include "kernel/syscalls.hpp"
 #include "kernel/terminal.hpp"
 #include "process/step.hpp"
+#include "seccomp/cache.hpp"
 
 namespace pinfold {
 
@@ -29,6 +30,12 @@ Result<void> set_oom_score(pid_t pid, int score) {
         return {};
     }
     return std::move(written).error().with_hint("lowering it needs CAP_SYS_RESOURCE on the host");
+}
+
+// Of the terminal that we were started from, if we were.
+std::optional<winsize> own_window() {
+    const Result<winsize> size = window_size(STDIN_FILENO);
+    return size ? std::optional(*size) : std::nullopt;
 }
 
 // Pipes only: files and terminals that the caller has redirected to us stay its own. Without the right to, the payload
@@ -87,9 +94,16 @@ Result<void> send_pidfd(const Child& child, const std::string& socket) {
     return send_fd(connection.get(), child.pidfd.get(), "pidfd");
 }
 
-std::optional<winsize> own_window() {
-    const Result<winsize> size = window_size(STDIN_FILENO);
-    return size ? std::optional(*size) : std::nullopt;
+Result<Outfit> make_outfit(const ProcessPlan& process, const std::optional<Seccomp>& seccomp,
+                           const ChildOptions& options) {
+    Outfit outfit;
+    if (seccomp)
+        outfit.filter =
+            TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*seccomp, options.seccomp_cache); }));
+    outfit.window = process.window;
+    if (!options.console_socket.empty()) outfit.console_socket = TRY(connect_console_socket(options.console_socket));
+    else if (process.terminal && !outfit.window) outfit.window = own_window();
+    return outfit;
 }
 
 Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd) {

@@ -9,6 +9,7 @@
 #include "pinfold/unique_fd.hpp"
 #include "plan/plan.hpp"
 #include "process/child_options.hpp"
+#include "process/payload.hpp"
 #include "process/protocol.hpp"
 #include "process/supervise.hpp"
 
@@ -29,8 +30,9 @@ Result<void> prepare_process(pid_t pid, const ProcessPlan& process, std::optiona
 
 Result<void> send_pidfd(const Child& child, const std::string& socket);
 
-// Of the terminal that we were started from, if we were.
-std::optional<winsize> own_window();
+// Filter, console socket and window size, as the plan and the caller want them.
+Result<Outfit> make_outfit(const ProcessPlan& process, const std::optional<Seccomp>& seccomp,
+                           const ChildOptions& options);
 
 // Waits for that very message; anything else is an error, as is a signal on signal_fd (-1: none) that asks us to end.
 Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd = -1);

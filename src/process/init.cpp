@@ -22,7 +22,6 @@
 #include "process/hooks.hpp"
 #include "process/payload.hpp"
 #include "process/step.hpp"
-#include "state/record.hpp"
 
 namespace pinfold {
 
@@ -75,11 +74,7 @@ Result<void> make_mounts(const RootFd& root, const std::vector<MountRequest>& re
 Result<void> set_up_terminal(const RootFd& root, const ProcessPlan& process, const InitContext& context) {
     const Pty pty = TRY(open_container_pty(root.get()));
     TRY(bind_console(root, pty.slave.get()));
-    return hand_over_terminal(pty, process.identity.uid, context.window, context.console_socket.get(), context.channel);
-}
-
-std::string hook_state(const InitContext& context) {
-    return state_to_json({.record = *context.record, .status = Status::created, .pid = context.host_pid});
+    return hand_over_terminal(pty, process.identity.uid, context.outfit, context.channel);
 }
 
 // Before the root changes: the hooks' paths are the host's, and what they add to the mounts is still masked below.
@@ -89,13 +84,15 @@ Result<void> run_create_hooks(const Plan& plan, const InitContext& context) {
         if (!TRY(context.channel.receive())) return plain_error("the parent is gone");
     }
     if (plan.hooks.create_container.empty()) return {};
-    return run_hooks("createContainer", plan.hooks.create_container, hook_state(context));
+    return run_hooks("createContainer", plan.hooks.create_container,
+                     hook_state(*context.record, Status::created, context.host_pid));
 }
 
 // As part of start, inside, as the payload's user.
 Result<void> run_start_hooks(const Plan& plan, const InitContext& context) {
     if (plan.hooks.start_container.empty()) return {};
-    return run_hooks("startContainer", plan.hooks.start_container, hook_state(context));
+    return run_hooks("startContainer", plan.hooks.start_container,
+                     hook_state(*context.record, Status::created, context.host_pid));
 }
 
 // A created container: it holds no descriptor but its streams, the preserved ones and the socket on which `start`
@@ -164,7 +161,7 @@ Result<void> become_payload(const Plan& plan, InitContext& context) {
     if (context.start_socket) TRY(take_step(Step::await_start, [&] { return await_start(plan.process, context); }));
     TRY(take_step(Step::start_hooks, [&] { return run_start_hooks(plan, context); }));
     TRY(context.channel.send(Message::ready));
-    return execute_payload(plan.process, executable, context.filter);
+    return execute_payload(plan.process, executable, context.outfit.filter);
 }
 
 }  // namespace

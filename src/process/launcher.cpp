@@ -11,14 +11,11 @@
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "kernel/own_binary.hpp"
-#include "kernel/terminal.hpp"
 #include "process/hooks.hpp"
 #include "process/init.hpp"
 #include "process/joiner.hpp"
 #include "process/pid_file.hpp"
 #include "process/step.hpp"
-#include "seccomp/cache.hpp"
-#include "state/record.hpp"
 
 namespace pinfold {
 
@@ -32,8 +29,7 @@ public:
     PoststopHooks& operator=(const PoststopHooks&) = delete;
     ~PoststopHooks() {
         if (!armed_ || container_.plan.hooks.poststop.empty()) return;
-        run_poststop_hooks(container_.plan.hooks.poststop,
-                           state_to_json({.record = container_.record, .status = Status::stopped}));
+        run_poststop_hooks(container_.plan.hooks.poststop, hook_state(container_.record, Status::stopped));
     }
 
     void arm() noexcept { armed_ = true; }
@@ -80,12 +76,8 @@ Result<OpenedTrees> open_trees(const Plan& plan) {
 
 Result<InitContext> make_context(const NewContainer& container, const ChildOptions& options, Channel channel) {
     const Plan& plan = container.plan;
-    InitContext context{std::move(channel), {}, {}, {}, plan.process.window, {}, &container.record};
-    if (plan.seccomp)
-        context.filter =
-            TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
-    if (!options.console_socket.empty()) context.console_socket = TRY(connect_console_socket(options.console_socket));
-    else if (plan.process.terminal && !context.window) context.window = own_window();
+    InitContext context{std::move(channel), {}, {}, {}, &container.record};
+    context.outfit = TRY(make_outfit(plan.process, plan.seccomp, options));
     context.trees = TRY(take_step(Step::sources, [&] { return open_trees(plan); }));
     return context;
 }
@@ -137,16 +129,12 @@ Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state) {
     return take_step(Step::state, [&] { return state.record_init(pid); });
 }
 
-std::string hook_state(const NewContainer& container, Status status, pid_t pid) {
-    return state_to_json({.record = container.record, .status = status, .pid = pid});
-}
-
 // Those that run on the host's side while the child waits, its mounts made and its root not yet entered.
 Result<void> run_create_hooks(const NewContainer& container, const Launched& launched, int signal_fd) {
     const Hooks& hooks = container.plan.hooks;
     if (hooks.prestart.empty() && hooks.create_runtime.empty()) return {};
     TRY(expect(launched.channel, Message::mounted, signal_fd));
-    const std::string state = hook_state(container, Status::created, launched.child.pid());
+    const std::string state = hook_state(container.record, Status::created, launched.child.pid());
     TRY(run_hooks("prestart", hooks.prestart, state, signal_fd));
     TRY(run_hooks("createRuntime", hooks.create_runtime, state, signal_fd));
     return launched.channel.send(Message::go);
@@ -217,8 +205,8 @@ Result<int> run_container(const NewContainer& container, const LaunchOptions& op
     const bool terminal_for_us = plan.process.terminal && options.child.console_socket.empty();
     UniqueFd master = TRY(await_payload(launched.channel, terminal_for_us, interruptible(plan, signals)));
     if (!plan.hooks.poststart.empty()) {
-        TRY(run_hooks("poststart", plan.hooks.poststart, hook_state(container, Status::running, launched.child.pid()),
-                      signals.fd()));
+        TRY(run_hooks("poststart", plan.hooks.poststart,
+                      hook_state(container.record, Status::running, launched.child.pid()), signals.fd()));
     }
     launched.state.unlock();
     if (options.child.detach) {

@@ -12,7 +12,6 @@
 #include "process/child.hpp"
 #include "process/hooks.hpp"
 #include "spec/load.hpp"
-#include "state/record.hpp"
 
 namespace pinfold {
 
@@ -33,10 +32,8 @@ Result<void> run_payload(const std::string& root, const ContainerState& state) {
     forget_start_socket(root, id);  // from here on it counts as running, whatever becomes of us
     TRY(await_payload(channel, false));
     if (!state.record.poststart_hooks) return {};
-    ContainerState running = state;
-    running.status = Status::running;
     const Hooks hooks = TRY(load_hooks(root, id));
-    return run_hooks("poststart", hooks.poststart, state_to_json(running));
+    return run_hooks("poststart", hooks.poststart, hook_state(state.record, Status::running, state.pid));
 }
 
 Result<void> kill_init(const ContainerState& state) {
@@ -76,8 +73,7 @@ Result<void> destroy_container(const std::string& root, const ContainerState& st
     TRY(kill_init(state));
     TRY(remove_group(state));
     TRY(remove_state(root, state.record.id));
-    if (!poststop.empty())
-        run_poststop_hooks(poststop, state_to_json({.record = state.record, .status = Status::stopped}));
+    if (!poststop.empty()) run_poststop_hooks(poststop, hook_state(state.record, Status::stopped));
     return {};
 }
 

@@ -80,11 +80,10 @@ Result<void> restrict_rights(const ProcessPlan& process, const std::optional<Sec
 
 }  // namespace
 
-Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const std::optional<winsize>& window, int console_socket,
-                                const Channel& channel) {
-    if (window) TRY(set_window_size(pty.master.get(), window->ws_row, window->ws_col));
+Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const Outfit& outfit, const Channel& channel) {
+    if (outfit.window) TRY(set_window_size(pty.master.get(), outfit.window->ws_row, outfit.window->ws_col));
     TRY(own_terminal(pty.slave.get(), owner));
-    if (console_socket >= 0) TRY(send_fd(console_socket, pty.master.get(), "/dev/ptmx"));
+    if (outfit.console_socket) TRY(send_fd(outfit.console_socket.get(), pty.master.get(), "/dev/ptmx"));
     else TRY(channel.send_terminal(pty.master.get()));
     return attach_terminal(pty.slave.get());
 }

@@ -12,15 +12,20 @@
 
 namespace pinfold {
 
+// What the parent has made ready for the payload.
+struct Outfit {
+    std::optional<SeccompFilter> filter;
+    UniqueFd console_socket;  // empty: the terminal goes to the parent
+    std::optional<winsize> window;
+};
+
 struct Executable {
     std::string path;
     std::vector<std::string> env;
 };
 
-// Sizes the terminal, gives it to its user, sends its master to the console socket (-1: to the parent), and makes it
-// this process's own.
-Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const std::optional<winsize>& window, int console_socket,
-                                const Channel& channel);
+// Sizes the terminal, gives it to its user, sends its master to whom it is for, and makes it this process's own.
+Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const Outfit& outfit, const Channel& channel);
 
 // From root in the container to the payload's user, who is the one to look for its program.
 Result<Executable> become_user(const ProcessPlan& process);
