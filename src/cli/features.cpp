@@ -56,9 +56,7 @@ Json architectures() {
 }
 
 Json seccomp_features() {
-    SeccompWords words = seccomp_words();
-    // A rule with this action is refused without a listener.
-    if (!is_supported("linux.seccomp.listenerPath")) std::erase(words.actions, "SCMP_ACT_NOTIFY");
+    const SeccompWords words = seccomp_words();
     return object({{"enabled", Json{true}},
                    {"actions", texts(words.actions)},
                    {"operators", texts(words.operators)},

@@ -12,6 +12,7 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "kernel/fd_passing.hpp"
 #include "kernel/syscalls.hpp"
 #include "kernel/terminal.hpp"
 #include "process/step.hpp"
@@ -90,7 +91,7 @@ Result<void> prepare_process(pid_t pid, const ProcessPlan& process, std::optiona
 
 Result<void> send_pidfd(const Child& child, const std::string& socket) {
     if (socket.empty()) return {};
-    const UniqueFd connection = TRY(connect_console_socket(socket));
+    const UniqueFd connection = TRY(connect_to_socket("pidfd socket", socket));
     return send_fd(connection.get(), child.pidfd.get(), "pidfd");
 }
 
@@ -101,7 +102,8 @@ Result<Outfit> make_outfit(const ProcessPlan& process, const std::optional<Secco
         outfit.filter =
             TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*seccomp, options.seccomp_cache); }));
     outfit.window = process.window;
-    if (!options.console_socket.empty()) outfit.console_socket = TRY(connect_console_socket(options.console_socket));
+    if (!options.console_socket.empty())
+        outfit.console_socket = TRY(connect_to_socket("console socket", options.console_socket));
     else if (process.terminal && !outfit.window) outfit.window = own_window();
     return outfit;
 }
@@ -117,11 +119,16 @@ Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd) {
     return std::move(*packet);
 }
 
-Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, int signal_fd) {
+Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, const ListenerHandler& on_listener,
+                               int signal_fd) {
     UniqueFd master;
     if (terminal_for_us) master = TRY(expect(channel, Message::terminal, signal_fd)).fd;
     TRY(expect(channel, Message::ready, signal_fd));
     std::optional<Packet> last = TRY(channel.receive());
+    if (last && last->message == Message::listener) {
+        TRY(on_listener(last->listener));
+        last = TRY(channel.receive());
+    }
     if (last) return std::move(last->error);
     log_debug("the payload runs");
     return master;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "kernel/child_guard.hpp"
@@ -38,7 +39,9 @@ Result<Outfit> make_outfit(const ProcessPlan& process, const std::optional<Secco
 Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd = -1);
 
 // Until execve has closed the child's end. Gives the terminal's master, if there is one for us.
-Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, int signal_fd = -1);
+using ListenerHandler = std::function<Result<void>(const ListenerOffer&)>;
+Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, const ListenerHandler& on_listener,
+                               int signal_fd = -1);
 
 // The foreground: passes signals on and relays the terminal until the process ends. The value is its exit code.
 Result<int> supervise_child(Child child, const SignalForwarder& signals, UniqueFd master);

@@ -21,6 +21,7 @@
 #include "kernel/namespaces.hpp"
 #include "kernel/terminal.hpp"
 #include "kernel/users.hpp"
+#include "process/listener.hpp"
 #include "process/payload.hpp"
 #include "process/pid_file.hpp"
 #include "process/step.hpp"
@@ -95,8 +96,7 @@ Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
     if (process.terminal) TRY(take_step(Step::terminal, [&] { return open_terminal(process, context); }));
     const Executable executable = TRY(become_user(process));
     TRY(take_step(Step::exec, [&] { return let_go(process); }));
-    TRY(context.channel.send(Message::ready));
-    return execute_payload(process, executable, context.outfit.filter);
+    return execute_payload(process, executable, context.outfit, context.channel);
 }
 
 [[noreturn]] void run_exec(const ExecPlan& plan, const ExecContext& context) {
@@ -183,7 +183,10 @@ Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state,
     TRY(send_pidfd(child, options.pidfd_socket));
     TRY(ends.first.send(Message::go, child.pid()));
     const bool terminal_for_us = plan.process.terminal && options.console_socket.empty();
-    UniqueFd master = TRY(await_payload(ends.first, terminal_for_us));
+    const auto on_listener = [&](const ListenerOffer& offer) {
+        return hand_over_listener(offer, ends.first, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
+    };
+    UniqueFd master = TRY(await_payload(ends.first, terminal_for_us, on_listener));
     pid_file.commit();
     if (options.detach) {
         child.guard.release();

@@ -160,8 +160,7 @@ Result<void> become_payload(const Plan& plan, InitContext& context) {
     TRY(take_step(Step::exec, [&] { return let_go(plan.process); }));
     if (context.start_socket) TRY(take_step(Step::await_start, [&] { return await_start(plan.process, context); }));
     TRY(take_step(Step::start_hooks, [&] { return run_start_hooks(plan, context); }));
-    TRY(context.channel.send(Message::ready));
-    return execute_payload(plan.process, executable, context.outfit.filter);
+    return execute_payload(plan.process, executable, context.outfit, context.channel);
 }
 
 }  // namespace

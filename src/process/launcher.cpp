@@ -14,6 +14,7 @@
 #include "process/hooks.hpp"
 #include "process/init.hpp"
 #include "process/joiner.hpp"
+#include "process/listener.hpp"
 #include "process/pid_file.hpp"
 #include "process/step.hpp"
 
@@ -203,7 +204,12 @@ Result<int> run_container(const NewContainer& container, const LaunchOptions& op
     PoststopHooks poststop(container);
     Launched launched = TRY(launch(container, options, signals, poststop, false));
     const bool terminal_for_us = plan.process.terminal && options.child.console_socket.empty();
-    UniqueFd master = TRY(await_payload(launched.channel, terminal_for_us, interruptible(plan, signals)));
+    const auto on_listener = [&](const ListenerOffer& offer) {
+        const Child& child = launched.child;
+        const ContainerState state{.record = container.record, .status = Status::created, .pid = child.pid()};
+        return hand_over_listener(offer, launched.channel, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
+    };
+    UniqueFd master = TRY(await_payload(launched.channel, terminal_for_us, on_listener, interruptible(plan, signals)));
     if (!plan.hooks.poststart.empty()) {
         TRY(run_hooks("poststart", plan.hooks.poststart,
                       hook_state(container.record, Status::running, launched.child.pid()), signals.fd()));

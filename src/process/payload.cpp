@@ -13,12 +13,13 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "kernel/fd_passing.hpp"
 #include "kernel/safe_path.hpp"
 #include "kernel/syscalls.hpp"
 #include "kernel/users.hpp"
 #include "process/executable.hpp"
+#include "process/listener.hpp"
 #include "process/step.hpp"
-#include "seccomp/load.hpp"
 
 namespace pinfold {
 
@@ -66,15 +67,16 @@ Result<void> change_user(const ProcessPlan& process, bool in_cwd) {
 
 // A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs it takes CAP_SYS_ADMIN,
 // which the capabilities' step may drop: then that step, and only that, comes after it.
-Result<void> restrict_rights(const ProcessPlan& process, const std::optional<SeccompFilter>& filter) {
+Result<void> restrict_rights(const ProcessPlan& process, const std::optional<SeccompFilter>& filter,
+                             const Channel& channel) {
     const bool privileged = filter && !process.no_new_privileges;
     if (privileged) {
         TRY(take_step(Step::seccomp, raise_permitted_capabilities));
-        TRY(take_step(Step::seccomp, [&] { return load_seccomp(*filter); }));
+        TRY(take_step(Step::seccomp, [&] { return load_with_listener(*filter, channel); }));
     }
     TRY(take_step(Step::capabilities, [&] { return apply_capabilities(process.capabilities); }));
     if (process.no_new_privileges) TRY(take_step(Step::no_new_privileges, forbid_new_privileges));
-    if (filter && !privileged) TRY(take_step(Step::seccomp, [&] { return load_seccomp(*filter); }));
+    if (filter && !privileged) TRY(take_step(Step::seccomp, [&] { return load_with_listener(*filter, channel); }));
     return {};
 }
 
@@ -119,9 +121,10 @@ Result<void> let_go(const ProcessPlan& process) {
     return {};
 }
 
-Result<void> execute_payload(const ProcessPlan& process, const Executable& executable,
-                             const std::optional<SeccompFilter>& filter) {
-    TRY(restrict_rights(process, filter));
+Result<void> execute_payload(const ProcessPlan& process, const Executable& executable, const Outfit& outfit,
+                             const Channel& channel) {
+    TRY(channel.send(Message::ready));
+    TRY(restrict_rights(process, outfit.filter, channel));
     return in_step(Step::exec, execute(executable.path, process.args, executable.env));
 }
 

@@ -36,8 +36,8 @@ Result<void> let_go(const ProcessPlan& process);
 
 void reset_signals();
 
-// Capabilities, no_new_privs, filter, execve. Returns only on failure.
-Result<void> execute_payload(const ProcessPlan& process, const Executable& executable,
-                             const std::optional<SeccompFilter>& filter);
+// Says so on the channel; then capabilities, no_new_privs, filter, execve. Returns only on failure.
+Result<void> execute_payload(const ProcessPlan& process, const Executable& executable, const Outfit& outfit,
+                             const Channel& channel);
 
 }  // namespace pinfold

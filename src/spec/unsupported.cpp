@@ -11,7 +11,6 @@ namespace pinfold {
 namespace {
 
 constexpr std::string_view kSecurityModule = "labels are not set";
-constexpr std::string_view kListener = "decisions are not handed to a listener";
 constexpr std::string_view kController = "this limit is not set";
 
 constexpr auto kUnsupported = std::to_array<Unsupported>({
@@ -19,8 +18,6 @@ constexpr auto kUnsupported = std::to_array<Unsupported>({
     {"linux.mountLabel", kSecurityModule},
     {"linux.intelRdt", "classes of service are not assigned"},
     {"linux.netDevices", "network devices are not moved"},
-    {"linux.seccomp.listenerPath", kListener},
-    {"linux.seccomp.listenerMetadata", kListener},
     {"linux.resources.blockIO", kController},
     {"linux.resources.hugepageLimits", kController},
     {"linux.resources.network", kController},

@@ -50,7 +50,7 @@ TEST_CASE("unsupported: anything else is refused") {
 
 TEST_CASE("unsupported: a document of its own is looked at from its place in config.json") {
     const Json resources =
-        testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "seccomp": {"listenerPath": "/x"}})");
+        testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "seccomp": {"flags": ["x"]}})");
     Problems problems;
     refuse_unsupported(resources, problems, "linux.resources");
     CHECK(testing::lines(problems) ==
