@@ -78,7 +78,7 @@ Json linux_features() {
                              {"schemata", supports("linux.intelRdt.schemata")},
                              {"monitoring", supports("linux.intelRdt.enableMonitoring")}})},
         {"mountExtensions", object({{"idmap", enabled(true)}})},
-        {"netDevices", enabled(is_supported("linux.netDevices"))},
+        {"netDevices", enabled(true)},
     });
 }
 

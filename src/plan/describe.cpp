@@ -77,6 +77,13 @@ Actions describe_cgroup(const CgroupPlan& cgroup) {
     return actions;
 }
 
+Actions describe_net_devices(const std::vector<NetDeviceMove>& devices) {
+    Actions actions;
+    for (const NetDeviceMove& device : devices)
+        actions.push_back(concat("move ", device.host_name, " into the container as ", device.name));
+    return actions;
+}
+
 Actions new_namespaces(uint64_t flags) {
     Actions actions;
     for (const uint64_t flag :
@@ -255,6 +262,7 @@ std::vector<std::string> describe_step(Step step, const Plan& plan) {
         case Step::session: return {"new session"};
         case Step::enter_user_namespace: return when(plan.id_maps.has_value(), "become root in the user namespace");
         case Step::late_namespaces: return new_namespaces(plan.namespaces.create_in_child);
+        case Step::net_devices: return describe_net_devices(plan.net_devices);
         case Step::loopback: return when(plan.namespaces.creates(CLONE_NEWNET), "bring lo up");
         case Step::keyring: return when(!plan.keyring.empty(), concat("join the new session keyring ", plan.keyring));
         case Step::hostname: return when(!plan.hostname.empty(), plan.hostname);

@@ -109,6 +109,9 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.parent_opens_sources = new_user && host.is_root();
     plan.protect_binary = binary_is_reachable(plan.id_maps, host);
     if (options.new_keyring) plan.keyring = keyring_name(options.id);
+    for (const auto& [name, device] : config.net_devices) {
+        plan.net_devices.push_back({name, device.name.empty() ? name : device.name});
+    }
     plan.hostname = spec.hostname;
     plan.domainname = spec.domainname;
     plan.sysctls = plan_sysctls(config.sysctl);

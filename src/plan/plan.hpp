@@ -18,6 +18,7 @@
 #include "kernel/host_proc.hpp"
 #include "kernel/id_maps.hpp"
 #include "kernel/namespaces.hpp"
+#include "kernel/net_devices.hpp"
 #include "kernel/rlimits.hpp"
 #include "kernel/rootfs.hpp"
 #include "kernel/scheduling.hpp"
@@ -85,6 +86,7 @@ struct Plan {
     std::optional<IdMaps> id_maps;
     bool parent_opens_sources = false;
     std::string keyring;  // empty: keep the caller's
+    std::vector<NetDeviceMove> net_devices;
     std::string hostname;
     std::string domainname;
     std::vector<SysctlSetting> sysctls;

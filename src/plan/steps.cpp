@@ -11,6 +11,7 @@ const char* step_name(Step step) {
         case Step::sources: return "mounts";
         case Step::clone: return "clone";
         case Step::id_maps: return "id maps";
+        case Step::net_devices: return "network devices";
         case Step::oom_score_adj: return "oom_score_adj";
         case Step::streams: return "standard streams";
         case Step::pid_file: return "pid file";

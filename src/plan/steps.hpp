@@ -14,6 +14,7 @@ enum class Step : uint8_t {
     sources,
     clone,
     id_maps,
+    net_devices,
     oom_score_adj,
     streams,
     pid_file,

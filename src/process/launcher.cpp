@@ -46,12 +46,14 @@ struct Launched {
     StateDir state;
     Cgroup cgroup;
     Child child;
+    MovedDevices net_devices;
     PidFile pid_file;
     Channel channel;
 
     // From now on the container is on its own, until `delete`.
     void commit() {
         pid_file.commit();
+        net_devices.commit();
         child.guard.release();
         keep();
     }
@@ -130,6 +132,11 @@ Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state) {
     return take_step(Step::state, [&] { return state.record_init(pid); });
 }
 
+Result<MovedDevices> move_net_devices(const Plan& plan, pid_t pid) {
+    if (plan.net_devices.empty()) return MovedDevices();
+    return take_step(Step::net_devices, [&] { return MovedDevices::move(plan.net_devices, pid); });
+}
+
 // Those that run on the host's side while the child waits, its mounts made and its root not yet entered.
 Result<void> run_create_hooks(const NewContainer& container, const Launched& launched, int signal_fd) {
     const Hooks& hooks = container.plan.hooks;
@@ -166,11 +173,12 @@ Result<Launched> launch(const NewContainer& container, const LaunchOptions& opti
         TRY(take_step(Step::clone, [&] { return start_child(plan, ends.first, std::move(context), cgroup); }));
     TRY(cgroup.admit(child.pid()));
     TRY(prepare_child(plan, child.pid(), state));
+    MovedDevices net_devices = TRY(move_net_devices(plan, child.pid()));
     PidFile pid_file =
         TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.child.pid_file, child.pid()); }));
     TRY(send_pidfd(child, options.child.pidfd_socket));
-    Launched launched{std::move(state), std::move(cgroup), std::move(child), std::move(pid_file),
-                      std::move(ends.first)};
+    Launched launched{std::move(state),       std::move(cgroup),   std::move(child),
+                      std::move(net_devices), std::move(pid_file), std::move(ends.first)};
     poststop.arm();
     TRY(launched.channel.send(Message::go, launched.child.pid()));
     TRY(run_create_hooks(container, launched, interruptible(plan, signals)));
@@ -221,6 +229,7 @@ Result<int> run_container(const NewContainer& container, const LaunchOptions& op
         return 0;
     }
     launched.pid_file.commit();
+    launched.net_devices.commit();
     const int exit_code = TRY(supervise_child(std::move(launched.child), signals, std::move(master)));
     if (options.keep) {
         launched.keep();

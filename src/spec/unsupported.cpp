@@ -17,7 +17,6 @@ constexpr auto kUnsupported = std::to_array<Unsupported>({
     {"process.selinuxLabel", kSecurityModule},
     {"linux.mountLabel", kSecurityModule},
     {"linux.intelRdt", "classes of service are not assigned"},
-    {"linux.netDevices", "network devices are not moved"},
     {"linux.resources.blockIO", kController},
     {"linux.resources.hugepageLimits", kController},
     {"linux.resources.network", kController},

@@ -43,14 +43,12 @@ TEST_CASE("unsupported: anything else is refused") {
     CHECK(refused("linux.resources.blockIO", R"({"weight": 0, "leafWeight": 10})") == Paths{"linux.resources.blockIO"});
     CHECK(refused("linux.resources.blockIO.weightDevice", "[{}]") == Paths{"linux.resources.blockIO"});
     CHECK(refused("linux.resources.rdma", R"({"mlx5": {"hcaHandles": 0}})") == Paths{"linux.resources.rdma"});
-    CHECK(refused("linux.netDevices", R"({"eth0": {}})") == Paths{"linux.netDevices"});
     CHECK(refused("process.selinuxLabel", R"("x")") == Paths{"process.selinuxLabel"});
     CHECK(refused("linux.resources.cpu.burst", "1.5") == Paths{"linux.resources.cpu.burst"});
 }
 
 TEST_CASE("unsupported: a document of its own is looked at from its place in config.json") {
-    const Json resources =
-        testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "seccomp": {"flags": ["x"]}})");
+    const Json resources = testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "seccomp": {"flags": ["x"]}})");
     Problems problems;
     refuse_unsupported(resources, problems, "linux.resources");
     CHECK(testing::lines(problems) ==
