@@ -228,6 +228,8 @@ Actions describe_process_step(Step step, const ProcessPlan& process) {
         case Step::executable: return {concat("find ", quoted(process.args.front()))};
         case Step::capabilities: return describe_capabilities(process.capabilities);
         case Step::no_new_privileges: return when(process.no_new_privileges, "forbid new privileges");
+        case Step::selinux:
+            return when(!process.selinux_label.empty(), concat("label ", process.selinux_label, " from execve on"));
         case Step::apparmor:
             return when(!process.apparmor_profile.empty(),
                         concat("profile ", process.apparmor_profile, " from execve on"));

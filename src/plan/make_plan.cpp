@@ -119,6 +119,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     const bool rootless = options.rootless.value_or(host.is_rootless());
     plan.cgroup = TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || rootless));
     plan.mounts = TRY(plan_mounts(spec, options, plan.cgroup));
+    plan.mount_label = config.mount_label;
     plan.bind_devices = new_user || host.is_rootless();
     plan_devices(spec, plan);
     plan.masked_paths = config.masked_paths;

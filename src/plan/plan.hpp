@@ -72,6 +72,7 @@ struct ProcessPlan {
     std::optional<MemoryPolicyRequest> memory_policy;
     bool no_new_privileges = false;
     std::string apparmor_profile;  // empty: as its caller
+    std::string selinux_label;     // empty: as the policy says
     bool terminal = false;
     std::optional<winsize> window;
     unsigned preserve_fds = 0;
@@ -92,6 +93,7 @@ struct Plan {
     std::vector<SysctlSetting> sysctls;
     RootRequest root;
     std::vector<MountRequest> mounts;
+    std::string mount_label;  // SELinux, of file systems that are made for the container
     std::vector<DeviceNode> devices;
     bool bind_devices = false;
     std::vector<Link> links;

@@ -30,6 +30,7 @@ const char* step_name(Step step) {
         case Step::create_hooks: return "hooks";
         case Step::sysctl: return "sysctl";
         case Step::apparmor: return "AppArmor";
+        case Step::selinux: return "SELinux";
         case Step::terminal: return "terminal";
         case Step::masked_paths: return "masked paths";
         case Step::readonly_paths: return "read-only paths";

@@ -34,6 +34,7 @@ enum class Step : uint8_t {
     create_hooks,
     sysctl,
     apparmor,
+    selinux,
     terminal,
     masked_paths,
     readonly_paths,

@@ -16,9 +16,9 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
-#include "kernel/apparmor.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/namespaces.hpp"
+#include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"
 #include "kernel/users.hpp"
 #include "process/listener.hpp"
@@ -62,8 +62,7 @@ Result<void> enter_container(const ExecPlan& plan, const ExecContext& context) {
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
     const std::optional<Packet> go = TRY(context.channel.receive());
     if (!go) return plain_error("the parent is gone");
-    const std::string& profile = plan.process.apparmor_profile;
-    if (!profile.empty()) TRY(take_step(Step::apparmor, [&] { return set_profile_for_exec(profile, go->pid); }));
+    TRY(confine(plan.process, go->pid));
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
     // The caller's groups would stay with the process if the namespace denies setgroups. A normal user cannot drop
     // them.
@@ -172,6 +171,7 @@ Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, con
 
 Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state, const std::string& group,
                               const ChildOptions& options) {
+    if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     ExecContext context = TRY(make_context(plan, state, options, std::move(ends.second)));

@@ -16,8 +16,8 @@
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
-#include "kernel/apparmor.hpp"
 #include "kernel/masked_paths.hpp"
+#include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"
 #include "process/hooks.hpp"
 #include "process/payload.hpp"
@@ -121,6 +121,8 @@ Result<void> enter_namespaces(const Plan& plan, InitContext& context) {
         TRY(take_step(Step::late_namespaces, [&] { return create_late_namespaces(late); }));
     }
     if (plan.namespaces.creates(CLONE_NEWNET)) TRY(take_step(Step::loopback, bring_loopback_up));
+    const std::string& label = plan.process.selinux_label;
+    if (!plan.keyring.empty() && !label.empty()) TRY_IN("SELinux", set_context_for_keys(label, context.host_pid));
     if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring); }));
     if (!plan.hostname.empty()) TRY(take_step(Step::hostname, [&] { return set_hostname(plan.hostname); }));
     if (!plan.domainname.empty()) TRY(take_step(Step::domainname, [&] { return set_domainname(plan.domainname); }));
@@ -131,9 +133,7 @@ Result<void> enter_namespaces(const Plan& plan, InitContext& context) {
 Result<void> complete_environment(const Plan& plan, const InitContext& context) {
     TRY(take_step(Step::create_hooks, [&] { return run_create_hooks(plan, context); }));
     TRY(take_step(Step::sysctl, [&] { return apply_sysctls(plan.sysctls); }));
-    if (plan.process.apparmor_profile.empty()) return {};
-    return take_step(Step::apparmor,
-                     [&] { return set_profile_for_exec(plan.process.apparmor_profile, context.host_pid); });
+    return confine(plan.process, context.host_pid);
 }
 
 // Ends with the host's file system out of reach.
@@ -146,7 +146,7 @@ Result<void> enter_file_system(const Plan& plan, InitContext& context) {
     TRY(complete_environment(plan, context));
     if (plan.process.terminal)
         TRY(take_step(Step::terminal, [&] { return set_up_terminal(root, plan.process, context); }));
-    TRY(take_step(Step::masked_paths, [&] { return mask_paths(root, plan.masked_paths); }));
+    TRY(take_step(Step::masked_paths, [&] { return mask_paths(root, plan.masked_paths, plan.mount_label); }));
     TRY(take_step(Step::readonly_paths, [&] { return make_paths_readonly(root, plan.readonly_paths); }));
     return take_step(Step::pivot_root, [&] { return enter_root(root, plan.root); });
 }

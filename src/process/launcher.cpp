@@ -11,6 +11,7 @@
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "kernel/own_binary.hpp"
+#include "kernel/selinux.hpp"
 #include "process/hooks.hpp"
 #include "process/init.hpp"
 #include "process/joiner.hpp"
@@ -163,6 +164,8 @@ int interruptible(const Plan& plan, const SignalForwarder& signals) {
 Result<Launched> launch(const NewContainer& container, const LaunchOptions& options, const SignalForwarder& signals,
                         PoststopHooks& poststop, bool wait_for_start) {
     const Plan& plan = container.plan;
+    if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
+    if (!plan.mount_label.empty()) TRY(require_selinux("linux.mountLabel"));
     StateDir state = TRY(take_step(
         Step::state, [&] { return StateDir::create(options.state_root, container.record, container.config); }));
     Cgroup cgroup = TRY(take_step(Step::cgroup, [&] { return Cgroup::create(plan.cgroup); }));

@@ -13,8 +13,10 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "kernel/apparmor.hpp"
 #include "kernel/fd_passing.hpp"
 #include "kernel/safe_path.hpp"
+#include "kernel/selinux.hpp"
 #include "kernel/syscalls.hpp"
 #include "kernel/users.hpp"
 #include "process/executable.hpp"
@@ -88,6 +90,14 @@ Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const Outfit& outfi
     if (outfit.console_socket) TRY(send_fd(outfit.console_socket.get(), pty.master.get(), "/dev/ptmx"));
     else TRY(channel.send_terminal(pty.master.get()));
     return attach_terminal(pty.slave.get());
+}
+
+Result<void> confine(const ProcessPlan& process, pid_t host_pid) {
+    const std::string& profile = process.apparmor_profile;
+    const std::string& label = process.selinux_label;
+    if (!profile.empty()) TRY(take_step(Step::apparmor, [&] { return set_profile_for_exec(profile, host_pid); }));
+    if (!label.empty()) TRY(take_step(Step::selinux, [&] { return set_context_for_exec(label, host_pid); }));
+    return {};
 }
 
 Result<Executable> become_user(const ProcessPlan& process) {

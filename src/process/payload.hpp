@@ -27,6 +27,9 @@ struct Executable {
 // Sizes the terminal, gives it to its user, sends its master to whom it is for, and makes it this process's own.
 Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const Outfit& outfit, const Channel& channel);
 
+// The security modules' part: what the next execve changes to. While the host's /proc is in reach.
+Result<void> confine(const ProcessPlan& process, pid_t host_pid);
+
 // From root in the container to the payload's user, who is the one to look for its program.
 Result<Executable> become_user(const ProcessPlan& process);
 

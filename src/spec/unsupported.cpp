@@ -10,12 +10,9 @@ namespace pinfold {
 
 namespace {
 
-constexpr std::string_view kSecurityModule = "labels are not set";
 constexpr std::string_view kController = "this limit is not set";
 
 constexpr auto kUnsupported = std::to_array<Unsupported>({
-    {"process.selinuxLabel", kSecurityModule},
-    {"linux.mountLabel", kSecurityModule},
     {"linux.intelRdt", "classes of service are not assigned"},
     {"linux.resources.blockIO", kController},
     {"linux.resources.hugepageLimits", kController},

@@ -32,7 +32,6 @@ TEST_CASE("unsupported: null, zero, false and empty values ask for nothing") {
     CHECK(refused("linux.resources.network", R"({"classID": 0, "priorities": null})").empty());
     CHECK(refused("linux.resources.unified", "{}").empty());
     CHECK(refused("linux.resources.cpu.cpus", R"("")").empty());
-    CHECK(refused("process.selinuxLabel", R"("")").empty());
     CHECK(refused("linux.intelRdt", R"({"closID": "", "enableMonitoring": false})").empty());
 }
 
@@ -43,7 +42,7 @@ TEST_CASE("unsupported: anything else is refused") {
     CHECK(refused("linux.resources.blockIO", R"({"weight": 0, "leafWeight": 10})") == Paths{"linux.resources.blockIO"});
     CHECK(refused("linux.resources.blockIO.weightDevice", "[{}]") == Paths{"linux.resources.blockIO"});
     CHECK(refused("linux.resources.rdma", R"({"mlx5": {"hcaHandles": 0}})") == Paths{"linux.resources.rdma"});
-    CHECK(refused("process.selinuxLabel", R"("x")") == Paths{"process.selinuxLabel"});
+    CHECK(refused("linux.intelRdt.closID", R"("x")") == Paths{"linux.intelRdt"});
     CHECK(refused("linux.resources.cpu.burst", "1.5") == Paths{"linux.resources.cpu.burst"});
 }
 
