@@ -74,6 +74,7 @@ Actions describe_cgroup(const CgroupPlan& cgroup) {
         actions.push_back(concat(write.property, ": write ", quoted(write.value), " to ", write.file));
     if (cgroup.filter_devices)
         actions.push_back(concat("attach a device program of ", cgroup.device_rules.size(), " rules"));
+    if (cgroup.owner) actions.push_back(concat("give the group to user ", *cgroup.owner));
     return actions;
 }
 

@@ -77,16 +77,34 @@ void plan_exec_cpus(const Process& process, ExecPlan& plan) {
 
 std::string keyring_name(const std::string& id) { return concat("_ses.", id); }
 
-// The payload's uid as the host sees it; nothing where the container's ids are not ours to know.
-std::optional<uid_t> plan_stream_owner(const ProcessPlan& process, const NamespacePlan& namespaces,
-                                       const std::optional<IdMaps>& maps) {
+// The payload's uid as the host sees it; nothing for the host's root, and where the container's ids are not ours to
+// know.
+std::optional<uid_t> host_uid(const ProcessPlan& process, const NamespacePlan& namespaces,
+                              const std::optional<IdMaps>& maps) {
     const uid_t uid = process.identity.uid;
-    if (process.terminal || namespaces.joins(CLONE_NEWUSER)) return std::nullopt;
+    if (namespaces.joins(CLONE_NEWUSER)) return std::nullopt;
     if (!maps) return uid == 0 ? std::nullopt : std::optional(uid);
     for (const IdRange& range : maps->uids) {
         if (uid >= range.inside && uid - range.inside < range.count) return range.outside + (uid - range.inside);
     }
     return std::nullopt;
+}
+
+std::optional<uid_t> plan_stream_owner(const ProcessPlan& process, const NamespacePlan& namespaces,
+                                       const std::optional<IdMaps>& maps) {
+    return process.terminal ? std::nullopt : host_uid(process, namespaces, maps);
+}
+
+bool is_writable_cgroup_mount(const Mount& mount) {
+    return mount.type == "cgroup" && mount.destination == "/sys/fs/cgroup" &&
+           std::find(mount.options.begin(), mount.options.end(), "ro") == mount.options.end();
+}
+
+// A payload that may write to its part of the hierarchy, and sees no other, is to make groups below its own.
+std::optional<uid_t> plan_group_owner(const Spec& spec, const Plan& plan) {
+    const bool writable = std::any_of(spec.mounts.begin(), spec.mounts.end(), is_writable_cgroup_mount);
+    if (!writable || !plan.namespaces.creates(CLONE_NEWCGROUP)) return std::nullopt;
+    return host_uid(plan.process, plan.namespaces, plan.id_maps);
 }
 
 }  // namespace
@@ -127,6 +145,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.process = plan_process(spec, options.preserve_fds, host);
     if (plan.id_maps && plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
     plan.stream_owner = plan_stream_owner(plan.process, plan.namespaces, plan.id_maps);
+    if (host.is_root()) plan.cgroup.owner = plan_group_owner(spec, plan);
     plan.hooks = spec.hooks;
     plan.seccomp = config.seccomp;
     return plan;
