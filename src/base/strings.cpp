@@ -24,6 +24,23 @@ std::string join(const std::vector<std::string>& items, std::string_view separat
 
 namespace {
 
+// More than any kernel counts, and little enough for a mask.
+constexpr unsigned kMostIndices = 1 << 16;
+
+// "3" or "0-3", set in the mask; false: it is neither.
+bool set_range(std::string_view range, std::vector<unsigned long>& mask) {
+    constexpr unsigned kBits = 64;
+    while (range.starts_with(' ')) range.remove_prefix(1);
+    while (range.ends_with(' ')) range.remove_suffix(1);
+    const size_t dash = range.find('-');
+    const auto first = parse_number<unsigned>(range.substr(0, dash));
+    const auto last = dash == range.npos ? first : parse_number<unsigned>(range.substr(dash + 1));
+    if (!first || !last || *first > *last || *last >= kMostIndices) return false;
+    if (mask.size() <= *last / kBits) mask.resize(*last / kBits + 1);
+    for (unsigned index = *first; index <= *last; ++index) mask[index / kBits] |= 1UL << (index % kBits);
+    return true;
+}
+
 void append_hex(std::string& out, std::string_view prefix, unsigned char byte) {
     constexpr std::string_view kDigits = "0123456789abcdef";
     out += prefix;
@@ -56,6 +73,14 @@ void append_json_control(std::string& out, char c) {
 }
 
 }  // namespace
+
+std::optional<std::vector<unsigned long>> parse_index_list(std::string_view text) {
+    std::vector<unsigned long> mask;
+    for (const std::string_view range : split(text, ',')) {
+        if (!set_range(range, mask)) return std::nullopt;
+    }
+    return mask;
+}
 
 std::string quoted(std::string_view text) {
     std::string out = "'";

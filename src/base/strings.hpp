@@ -41,6 +41,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 
 std::string join(const std::vector<std::string>& items, std::string_view separator);
 
+// "0-3, 7" as a bit mask, the kernel's way to write sets of CPUs and nodes; nothing where the text is no such list.
+std::optional<std::vector<unsigned long>> parse_index_list(std::string_view text);
+
 // In single quotes, with control characters escaped: safe to print whatever it holds.
 std::string quoted(std::string_view text);
 

@@ -26,9 +26,9 @@ constexpr int kAttempts = 100;
 // Whether the group is a new one.
 Result<bool> make_group_once(int mount, const CgroupPlan& plan) {
     TRY(make_ancestors(mount, plan));
-    if (::mkdirat(mount, plan.path.c_str() + 1, kCgroupMode) == 0) return true;
+    if (::mkdirat(mount, plan.place.path.c_str() + 1, kCgroupMode) == 0) return true;
     if (errno == EEXIST) return false;
-    return errno_error(concat("make cgroup ", plan.mount, plan.path));
+    return errno_error(concat("make cgroup ", plan.place.mount, plan.place.path));
 }
 
 Result<bool> make_group(int mount, const CgroupPlan& plan) {
@@ -57,6 +57,19 @@ Result<void> apply_limits(int group, const std::vector<CgroupWrite>& writes) {
     return {};
 }
 
+// The group itself and the files that the kernel names as safe to delegate. Never the limits.
+Result<void> delegate(int group, const std::optional<uid_t>& owner) {
+    if (!owner) return {};
+    if (::fchownat(group, "", *owner, gid_t(-1), AT_EMPTY_PATH) != 0) return errno_error("give it to its user");
+    const Result<std::string> list = read_file("/sys/kernel/cgroup/delegate");
+    const std::string files = list ? *list : "cgroup.procs\ncgroup.subtree_control\ncgroup.threads\n";
+    for (const std::string_view file : split(files, '\n')) {
+        if (file.empty() || ::fchownat(group, std::string(file).c_str(), *owner, gid_t(-1), 0) == 0) continue;
+        if (errno != ENOENT) return errno_error(concat("give ", file, " to its user"));
+    }
+    return {};
+}
+
 Result<void> apply_device_filter(int group, const CgroupPlan& plan) {
     if (!plan.filter_devices) return {};
     const auto attached = attach_device_program(group, device_program(plan.device_rules));
@@ -68,51 +81,47 @@ Result<void> apply_device_filter(int group, const CgroupPlan& plan) {
 
 }  // namespace
 
-Result<CgroupDir> CgroupDir::create(const CgroupPlan& plan) {
-    CgroupDir group;
-    if (!plan.enabled) return group;
-    const UniqueFd mount = TRY(open_at(AT_FDCWD, plan.mount, O_PATH | O_DIRECTORY));
+Result<Cgroup> Cgroup::create(const CgroupPlan& plan) {
+    Cgroup group;
+    if (!plan.place.exists()) return group;
+    const UniqueFd mount = TRY(open_at(AT_FDCWD, plan.place.mount, O_PATH | O_DIRECTORY));
     TRY(check_controllers(mount.get(), plan));
-    group.mount_ = plan.mount;
-    group.path_ = plan.path;
+    group.place_ = plan.place;
     const Result<bool> made = make_group(mount.get(), plan);
     if (!made) {
-        remove_empty_home(plan.mount, plan.path);
+        remove_empty_home(plan.place);
         return made.error();
     }
     if (*made) group.owner_ = ::getpid();
     // A path of several names is safe here: the hierarchy has no symbolic links and no renaming.
-    const std::string name = concat("cgroup ", plan.mount, plan.path);
-    group.fd_ = TRY_IN(name, open_at(mount.get(), plan.path.substr(1), O_PATH | O_DIRECTORY));
+    const std::string name = concat("cgroup ", plan.place.mount, plan.place.path);
+    group.fd_ = TRY_IN(name, open_at(mount.get(), plan.place.path.substr(1), O_PATH | O_DIRECTORY));
     TRY_IN(name, refuse_busy(group.fd()));
     TRY_IN(name, apply_limits(group.fd(), plan.writes));
     TRY_IN(name, apply_device_filter(group.fd(), plan));
+    TRY_IN(name, delegate(group.fd(), plan.owner));
     return group;
 }
 
-CgroupDir::CgroupDir(CgroupDir&& other) noexcept
-    : fd_(std::move(other.fd_)),
-      mount_(std::move(other.mount_)),
-      path_(std::move(other.path_)),
-      owner_(std::exchange(other.owner_, 0)) {}
+Cgroup::Cgroup(Cgroup&& other) noexcept
+    : fd_(std::move(other.fd_)), place_(std::move(other.place_)), owner_(std::exchange(other.owner_, 0)) {}
 
-CgroupDir& CgroupDir::operator=(CgroupDir&& other) noexcept {
-    CgroupDir taken(std::move(other));  // in between, so that assigning to itself keeps the group
+Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
+    Cgroup taken(std::move(other));  // in between, so that assigning to itself keeps the group
     remove();
     fd_ = std::move(taken.fd_);
-    mount_ = std::move(taken.mount_);
-    path_ = std::move(taken.path_);
+    place_ = std::move(taken.place_);
     owner_ = std::exchange(taken.owner_, 0);
     return *this;
 }
 
-CgroupDir::~CgroupDir() { remove(); }
+Cgroup::~Cgroup() { remove(); }
 
-void CgroupDir::remove() noexcept {
+void Cgroup::remove() noexcept {
     if (owner_ == 0 || owner_ != ::getpid()) return;
     owner_ = 0;
     fd_.reset();
-    if (const auto removed = remove_cgroup(mount_, path_); !removed) log_warning(removed.error().message);
+    if (const auto removed = remove_cgroup(place_); !removed) log_warning(removed.error().message);
 }
 
 }  // namespace pinfold

@@ -11,23 +11,28 @@
 
 namespace pinfold {
 
+// Puts a process that waits into the groups that a clone cannot: those of cgroup v1.
+Result<void> admit_process(const CgroupPlace& place, pid_t pid);
+
 // Owns a group that was made for a container: it is removed, with whatever runs in it, unless commit() was called.
-class CgroupDir {
+class Cgroup {
 public:
     // Limits and device program are in force before the first process can enter. A plan that is not enabled gives
     // an empty object. A group that holds processes or is frozen is refused, and is not removed; the same goes for
     // an empty one that was there before.
-    static Result<CgroupDir> create(const CgroupPlan& plan);
+    static Result<Cgroup> create(const CgroupPlan& plan);
 
-    CgroupDir() noexcept = default;
-    CgroupDir(CgroupDir&& other) noexcept;
-    CgroupDir& operator=(CgroupDir&& other) noexcept;
-    CgroupDir(const CgroupDir&) = delete;
-    CgroupDir& operator=(const CgroupDir&) = delete;
-    ~CgroupDir();
+    Cgroup() noexcept = default;
+    Cgroup(Cgroup&& other) noexcept;
+    Cgroup& operator=(Cgroup&& other) noexcept;
+    Cgroup(const Cgroup&) = delete;
+    Cgroup& operator=(const Cgroup&) = delete;
+    ~Cgroup();
 
-    // For clone3(CLONE_INTO_CGROUP); -1: there is no group.
+    // For clone3(CLONE_INTO_CGROUP); -1: there is no group that a process could be cloned into.
     int fd() const noexcept { return fd_.get(); }
+    // Puts the container's first process, which waits, where the clone could not.
+    Result<void> admit(pid_t pid) const { return admit_process(place_, pid); }
     // From now on the group stays until remove_cgroup().
     void commit() noexcept { owner_ = 0; }
 
@@ -35,20 +40,19 @@ private:
     void remove() noexcept;
 
     UniqueFd fd_;
-    std::string mount_;
-    std::string path_;
+    CgroupPlace place_;
     pid_t owner_ = 0;  // who removes it, 0: nobody; a copy of this object in a forked child must not
 };
 
 // Kills what still runs in the group, removes the groups below it and then itself. One that is absent is removed.
 // Only for groups that are known to be the container's own: whatever runs there dies.
-Result<void> remove_cgroup(const std::string& mount, const std::string& path);
+Result<void> remove_cgroup(const CgroupPlace& place);
 
 // The same for a group of which it is not known whether it became the container's: whatever runs there is left alone,
 // and the group with it. Waits a little for a process that is about to end.
-Result<void> remove_empty_cgroup(const std::string& mount, const std::string& path);
+Result<void> remove_empty_cgroup(const CgroupPlace& place);
 
 // Removes the groups between a group and kCgroupHome, and that one too, as far as nothing else is in them.
-void remove_empty_home(const std::string& mount, const std::string& path);
+void remove_empty_home(const CgroupPlace& place);
 
 }  // namespace pinfold

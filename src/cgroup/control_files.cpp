@@ -28,9 +28,10 @@ Result<std::string> read_long_control(int dir, const std::string& path) {
     return read_all(fd.get(), path);
 }
 
-Result<UniqueFd> open_group(const std::string& mount, const std::string& path) {
-    const std::string clean = TRY(clean_cgroup_path(path));
-    return open_at(AT_FDCWD, mount + clean, O_PATH | O_DIRECTORY);
+Result<std::string> directory_of(const CgroupPlace& place) { return place.mount + TRY(clean_cgroup_path(place.path)); }
+
+Result<UniqueFd> open_group(const CgroupPlace& place) {
+    return open_at(AT_FDCWD, TRY(directory_of(place)), O_PATH | O_DIRECTORY);
 }
 
 namespace {

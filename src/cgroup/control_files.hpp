@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "cgroup/place.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 
@@ -17,8 +18,9 @@ Result<std::string> read_control(int dir, const std::string& path);
 // The same for files that may be longer and are read only once.
 Result<std::string> read_long_control(int dir, const std::string& path);
 
-// A handle (O_PATH) on the group; what is below it is reached by openat.
-Result<UniqueFd> open_group(const std::string& mount, const std::string& path);
+// The group's directory in cgroup v2, and a handle (O_PATH) on it; what is below it is reached by openat.
+Result<std::string> directory_of(const CgroupPlace& place);
+Result<UniqueFd> open_group(const CgroupPlace& place);
 
 // Each calls visit with one name after the other until it returns false: groups directly below, or control files.
 using Visitor = std::function<bool(std::string_view name)>;

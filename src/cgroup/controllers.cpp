@@ -47,7 +47,7 @@ Result<void> enable_needed(int mount, const std::string& group, std::string_view
     if (missing.empty()) return {};
     const auto written = write_file_at(mount, group + kPassedOn, concat("+", join(missing, " +")));
     if (written) return {};
-    const std::string name = group == "." ? plan.mount : concat(plan.mount, "/", group);
+    const std::string name = group == "." ? plan.place.mount : concat(plan.place.mount, "/", group);
     if (written.error().code != EBUSY) return Error(written.error()).within(properties_under(missing, plan));
     return plain_error(concat(properties_under(missing, plan), ": cgroup ", name,
                               " holds processes, so it cannot pass '", join(missing, "', '"),
@@ -77,23 +77,26 @@ Result<void> enable_controllers(int mount, const std::string& group, const std::
 
 Result<void> check_controllers(int mount, const CgroupPlan& plan) {
     if (plan.controllers.empty()) return {};
-    const std::string available = TRY_IN(plan.mount, read_control(mount, "cgroup.controllers"));
+    const std::string available = TRY_IN(plan.place.mount, read_control(mount, "cgroup.controllers"));
     const std::vector<std::string> missing = missing_words(available, plan.controllers);
     if (missing.empty()) return {};
-    return plain_error(concat(properties_under(missing, plan), ": this host's cgroup v2 at ", plan.mount, " has no '",
-                              join(missing, "', '"), missing.size() == 1 ? "' controller" : "' controllers"))
+    return plain_error(concat(properties_under(missing, plan), ": this host's cgroup v2 at ", plan.place.mount,
+                              " has no '", join(missing, "', '"),
+                              missing.size() == 1 ? "' controller" : "' controllers"))
         .with_hint(plan.hybrid ? "the controllers are in cgroup v1 here: boot with systemd.unified_cgroup_hierarchy=1 "
                                  "or cgroup_no_v1=all, or drop the limit"
                                : "enable it in the kernel or in the group above this mount, or drop the limit");
 }
 
 Result<void> make_ancestors(int mount, const CgroupPlan& plan) {
-    const std::vector<std::string> available = words_of(TRY_IN(plan.mount, read_control(mount, "cgroup.controllers")));
+    const std::vector<std::string> available =
+        words_of(TRY_IN(plan.place.mount, read_control(mount, "cgroup.controllers")));
     TRY(enable_controllers(mount, ".", available, plan));
-    for (size_t end = plan.path.find('/', 1); end != std::string::npos; end = plan.path.find('/', end + 1)) {
-        const std::string group = plan.path.substr(1, end - 1);
+    for (size_t end = plan.place.path.find('/', 1); end != std::string::npos;
+         end = plan.place.path.find('/', end + 1)) {
+        const std::string group = plan.place.path.substr(1, end - 1);
         if (::mkdirat(mount, group.c_str(), kCgroupMode) != 0 && errno != EEXIST) {
-            return errno_error(concat("make cgroup ", plan.mount, '/', group));
+            return errno_error(concat("make cgroup ", plan.place.mount, '/', group));
         }
         TRY(enable_controllers(mount, group, available, plan));
     }

@@ -31,16 +31,16 @@ Result<bool> await_frozen(int group, bool wanted, std::chrono::milliseconds pati
 
 }  // namespace
 
-bool is_frozen(const std::string& mount, const std::string& path) {
-    const Result<UniqueFd> group = open_group(mount, path);
+bool is_frozen(const CgroupPlace& place) {
+    const Result<UniqueFd> group = open_group(place);
     if (!group) return false;
     const Result<std::string> text = read_control(group->get(), "cgroup.freeze");
     return text && text->starts_with('1');
 }
 
-Result<void> freeze_group(const std::string& mount, const std::string& path, std::chrono::milliseconds patience) {
-    const UniqueFd group = TRY(open_group(mount, path));
-    const std::string name = concat("freeze cgroup ", mount, path);
+Result<void> freeze_group(const CgroupPlace& place, std::chrono::milliseconds patience) {
+    const UniqueFd group = TRY(open_group(place));
+    const std::string name = concat("freeze cgroup ", place.mount, place.path);
     TRY_IN(name, write_file_at(group.get(), "cgroup.freeze", "1"));
     const Result<bool> frozen = await_frozen(group.get(), true, patience);
     if (frozen && *frozen) return {};
@@ -50,9 +50,9 @@ Result<void> freeze_group(const std::string& mount, const std::string& path, std
         .with_hint("one that waits for a device or a file server cannot be stopped; try again later");
 }
 
-Result<void> thaw_group(const std::string& mount, const std::string& path, std::chrono::milliseconds patience) {
-    const UniqueFd group = TRY(open_group(mount, path));
-    const std::string name = concat("thaw cgroup ", mount, path);
+Result<void> thaw_group(const CgroupPlace& place, std::chrono::milliseconds patience) {
+    const UniqueFd group = TRY(open_group(place));
+    const std::string name = concat("thaw cgroup ", place.mount, place.path);
     TRY_IN(name, write_file_at(group.get(), "cgroup.freeze", "0"));
     if (TRY_IN(name, await_frozen(group.get(), false, patience))) return {};
     return plain_error(concat(name, ": it was still frozen after ", patience.count(), " ms"))

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 
+#include "cgroup/place.hpp"
 #include "pinfold/result.hpp"
 
 namespace pinfold {
@@ -13,14 +13,12 @@ inline constexpr std::chrono::milliseconds kFreezePatience{10'000};
 
 // The group itself was told to freeze, which is what thaw_group() can take back; a frozen group above it does not
 // count. False also where there is no such group.
-bool is_frozen(const std::string& mount, const std::string& path);
+bool is_frozen(const CgroupPlace& place);
 
 // Returns when everything in the group and below it has stopped. What does not stop in time is let go again.
-Result<void> freeze_group(const std::string& mount, const std::string& path,
-                          std::chrono::milliseconds patience = kFreezePatience);
+Result<void> freeze_group(const CgroupPlace& place, std::chrono::milliseconds patience = kFreezePatience);
 
 // Returns when the group runs again.
-Result<void> thaw_group(const std::string& mount, const std::string& path,
-                        std::chrono::milliseconds patience = kFreezePatience);
+Result<void> thaw_group(const CgroupPlace& place, std::chrono::milliseconds patience = kFreezePatience);
 
 }  // namespace pinfold

@@ -77,10 +77,9 @@ Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const
         const bool harmless = manager == CgroupManager::disabled || new_user_namespace_or_rootless;
         return plan_without_group(plan.writes, *obstacle, harmless);
     }
-    plan.enabled = true;
-    plan.mount = host.mount;
+    plan.place.mount = host.mount;
     plan.hybrid = host.hybrid;
-    plan.path = TRY_IN("linux.cgroupsPath", group_path(config.cgroups_path, id));
+    plan.place.path = TRY_IN("linux.cgroupsPath", group_path(config.cgroups_path, id));
     plan.controllers = controllers_of(plan.writes);
     plan.device_rules = config.resources.devices;
     plan.filter_devices = !allows_every_device(plan.device_rules);

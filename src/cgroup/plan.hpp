@@ -1,11 +1,15 @@
 // What a container asks of cgroups, decided before anything is touched. Pure.
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cgroup/layout.hpp"
 #include "cgroup/limits.hpp"
+#include "cgroup/place.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 
@@ -14,14 +18,13 @@ namespace pinfold {
 enum class CgroupManager : uint8_t { cgroupfs, systemd, disabled };
 
 struct CgroupPlan {
-    bool enabled = false;  // false: no group is made, the container stays in its caller's
-    std::string mount;
-    std::string path;                      // below the mount, "/pinfold/web"
+    CgroupPlace place;                     // none: no group is made, the container stays in its caller's
     bool hybrid = false;                   // for the hint where a controller is missing
     std::vector<std::string> controllers;  // to enable in every group above
     std::vector<CgroupWrite> writes;
     std::vector<DeviceRule> device_rules;  // oldest first, without the standard devices
     bool filter_devices = false;
+    std::optional<uid_t> owner;    // who may make groups below it; nobody: root
     bool filter_may_fail = false;  // the caller may lack the right to bpf(2), but then its payload makes no nodes
 };
 

@@ -30,8 +30,8 @@ Result<void> add_members(int group, std::vector<pid_t>& pids) {
 
 }  // namespace
 
-Result<std::vector<pid_t>> group_processes(const std::string& mount, const std::string& path) {
-    const Result<UniqueFd> top = open_group(mount, path);
+Result<std::vector<pid_t>> group_processes(const CgroupPlace& place) {
+    const Result<UniqueFd> top = open_group(place);
     if (!top && has_vanished(top.error())) return std::vector<pid_t>();
     if (!top) return top.error();
     std::vector<pid_t> pids;

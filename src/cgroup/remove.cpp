@@ -106,11 +106,11 @@ Result<void> remove_tree(UniqueFd parent, const std::string& top, const Deadline
     return {};
 }
 
-Result<void> remove_busy(const std::string& mount, const std::string& path) {
+Result<void> remove_busy(const std::string& directory) {
     const Deadline deadline(kPatience);
-    const size_t slash = path.rfind('/');
-    UniqueFd parent = TRY(open_at(AT_FDCWD, mount + path.substr(0, slash), O_PATH | O_DIRECTORY));
-    const std::string name = path.substr(slash + 1);
+    const size_t slash = directory.rfind('/');
+    UniqueFd parent = TRY(open_at(AT_FDCWD, directory.substr(0, slash), O_PATH | O_DIRECTORY));
+    const std::string name = directory.substr(slash + 1);
     const UniqueFd group(::openat(parent.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!group) return errno == ENOENT ? Result<void>() : errno_error(concat("open ", name));
     TRY(kill_tree(group.get()));
@@ -119,32 +119,31 @@ Result<void> remove_busy(const std::string& mount, const std::string& path) {
 
 }  // namespace
 
-void remove_empty_home(const std::string& mount, const std::string& path) {
+void remove_empty_home(const CgroupPlace& place) {
+    const std::string& path = place.path;
     if (!path.starts_with(concat(kCgroupHome, '/'))) return;
     for (size_t end = path.rfind('/'); end >= kCgroupHome.size(); end = path.rfind('/', end - 1)) {
-        if (::rmdir((mount + path.substr(0, end)).c_str()) != 0) return;
+        if (::rmdir((place.mount + path.substr(0, end)).c_str()) != 0) return;
     }
 }
 
-Result<void> remove_cgroup(const std::string& mount, const std::string& path) {
-    if (mount.empty() || path.empty()) return {};
-    const std::string clean = TRY(clean_cgroup_path(path));
-    const std::string name = mount + clean;
+Result<void> remove_cgroup(const CgroupPlace& place) {
+    if (!place.exists()) return {};
+    const std::string name = TRY(directory_of(place));
     const bool gone = ::rmdir(name.c_str()) == 0 || errno == ENOENT;
     if (!gone && errno != EBUSY && errno != ENOTEMPTY) return errno_error(concat("remove cgroup ", name));
-    if (!gone) TRY_IN(concat("remove cgroup ", name), remove_busy(mount, clean));
-    remove_empty_home(mount, clean);
+    if (!gone) TRY_IN(concat("remove cgroup ", name), remove_busy(name));
+    remove_empty_home(place);
     return {};
 }
 
-Result<void> remove_empty_cgroup(const std::string& mount, const std::string& path) {
-    if (mount.empty() || path.empty()) return {};
-    const std::string clean = TRY(clean_cgroup_path(path));
-    const std::string name = mount + clean;
+Result<void> remove_empty_cgroup(const CgroupPlace& place) {
+    if (!place.exists()) return {};
+    const std::string name = TRY(directory_of(place));
     if (const UniqueFd events(::open(concat(name, "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)); events) {
         if (TRY(is_populated(events.get()))) await_change(events.get(), kDyingMs);
     }
-    if (::rmdir(name.c_str()) == 0) remove_empty_home(mount, clean);
+    if (::rmdir(name.c_str()) == 0) remove_empty_home(place);
     else if (errno != ENOENT) return errno_error(concat("remove cgroup ", name));
     return {};
 }

@@ -160,16 +160,14 @@ void sort_writes(int group, std::vector<CgroupWrite>& writes) {
     std::reverse(lowering, writes.end());
 }
 
-Result<void> provide_controllers(const std::string& mount, const std::string& path,
-                                 const std::vector<CgroupWrite>& writes) {
+Result<void> provide_controllers(const CgroupPlace& place, const std::vector<CgroupWrite>& writes) {
     CgroupPlan plan;
-    plan.mount = mount;
-    plan.path = path;
+    plan.place = place;
     plan.hybrid = find_cgroup_host().hybrid;
     plan.writes = writes;
     plan.controllers = controllers_of(writes);
     if (plan.controllers.empty()) return {};
-    const UniqueFd top = TRY(open_at(AT_FDCWD, mount, O_PATH | O_DIRECTORY));
+    const UniqueFd top = TRY(open_at(AT_FDCWD, place.mount, O_PATH | O_DIRECTORY));
     TRY(check_controllers(top.get(), plan));
     return make_ancestors(top.get(), plan);
 }
@@ -181,14 +179,14 @@ Result<void> update_devices(int group, const std::vector<DeviceRule>& rules) {
 
 }  // namespace
 
-Result<void> update_cgroup(const std::string& mount, const std::string& path, Resources resources) {
-    const UniqueFd group = TRY(open_group(mount, path));
+Result<void> update_cgroup(const CgroupPlace& place, Resources resources) {
+    const UniqueFd group = TRY(open_group(place));
     const std::vector<DeviceRule> devices = std::move(resources.devices);
     std::vector<CgroupWrite> writes = TRY(plan_writes(group.get(), std::move(resources)));
-    TRY(provide_controllers(mount, path, writes));
+    TRY(provide_controllers(place, writes));
     sort_writes(group.get(), writes);
     Undo undo(group.get());
-    const std::string name = concat("cgroup ", mount, path);
+    const std::string name = concat("cgroup ", place.mount, place.path);
     for (const CgroupWrite& write : writes) {
         undo.remember(write);
         TRY_IN(name, write_limit(group.get(), write));

@@ -1,8 +1,7 @@
 // Changing the limits of a group that is in use.
 #pragma once
 
-#include <string>
-
+#include "cgroup/place.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 
@@ -10,6 +9,6 @@ namespace pinfold {
 
 // What is unset or zero stays as it is; what is said of one half of a pair (memory and swap, quota and period) is
 // completed with what the group has. All of it comes into force, or an error says why none of it did.
-Result<void> update_cgroup(const std::string& mount, const std::string& path, Resources resources);
+Result<void> update_cgroup(const CgroupPlace& place, Resources resources);
 
 }  // namespace pinfold

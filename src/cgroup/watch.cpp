@@ -42,10 +42,10 @@ void discard(const UniqueFd& source) {
 
 }  // namespace
 
-Result<GroupWatch> GroupWatch::create(const std::string& mount, const std::string& path) {
+Result<GroupWatch> GroupWatch::create(const CgroupPlace& place) {
     GroupWatch watch;
-    watch.group_ = TRY(open_group(mount, path));
-    watch.removals_ = TRY(watch_removals(mount + path.substr(0, path.rfind('/'))));
+    watch.group_ = TRY(open_group(place));
+    watch.removals_ = TRY(watch_removals(place.mount + place.path.substr(0, place.path.rfind('/'))));
     watch.events_ = TRY(open_at(watch.group_.get(), "cgroup.events", O_RDONLY));
     watch.oom_kills_ = watch.oom_kills();
     return watch;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "cgroup/deadline.hpp"
+#include "cgroup/place.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 
@@ -18,7 +18,7 @@ public:
         deserted,  // the last process has gone, or the group itself
     };
 
-    static Result<GroupWatch> create(const std::string& mount, const std::string& path);
+    static Result<GroupWatch> create(const CgroupPlace& place);
 
     int group() const noexcept { return group_.get(); }
     Result<Event> next(const Deadline& deadline);

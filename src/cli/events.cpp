@@ -39,7 +39,7 @@ Result<int> verb_events(const EventsOptions& options, const CommandLine& line) {
     using Event = GroupWatch::Event;
     const milliseconds interval = TRY(interval_of(options.interval));
     const ContainerRecord record = TRY(load_live(Operation::events, options.id, line)).record;
-    GroupWatch watch = TRY(GroupWatch::create(record.cgroup_mount, record.cgroup_path));
+    GroupWatch watch = TRY(GroupWatch::create(record.cgroup));
     if (options.stats) {
         TRY(print_stats(options.id, watch.group()));
         return 0;

@@ -1,6 +1,7 @@
 // pinfold exec.
 #include "process/exec.hpp"
 #include "base/strings.hpp"
+#include "cli/child_checks.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/own_binary.hpp"
 #include "spec/load.hpp"
@@ -31,11 +32,11 @@ Process from_command_line(Process process, const ExecOptions& options) {
     add_capabilities(options.capabilities, process);
     if (options.no_new_privileges) process.no_new_privileges = true;
     if (!options.apparmor.empty()) process.apparmor_profile = options.apparmor;
+    if (!options.process_label.empty()) process.selinux_label = options.process_label;
     return process;
 }
 
 Result<Process> wanted_process(const Spec& spec, const ExecOptions& options) {
-    if (!options.process_label.empty()) return plain_error("--process-label: SELinux labels are not supported yet");
     if (options.process_file.empty()) {
         if (options.args.empty()) return plain_error("nothing to run: name a program, or a file with --process");
         return from_command_line(*spec.process, options);
@@ -46,25 +47,6 @@ Result<Process> wanted_process(const Spec& spec, const ExecOptions& options) {
     return process;
 }
 
-Result<void> check_terminal(const Process& process, const ExecOptions& options) {
-    const bool socket = !options.console_socket.empty();
-    if (process.terminal && options.detach && !socket) {
-        return plain_error("a terminal with --detach needs --console-socket: nobody would hold the terminal");
-    }
-    if (!process.terminal && socket) return plain_error("--console-socket needs a terminal: add --tty");
-    return {};
-}
-
-ChildOptions child_options(const ExecOptions& options, const GlobalOptions& global) {
-    ChildOptions child;
-    child.pid_file = options.pid_file;
-    child.console_socket = options.console_socket;
-    child.pidfd_socket = options.pidfd_socket;
-    child.seccomp_cache = concat(global.root, "/.seccomp");
-    child.detach = options.detach;
-    return child;
-}
-
 }  // namespace
 
 Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
@@ -72,11 +54,11 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     TRY(check_operation(options.ignore_paused ? Operation::exec_ignoring_pause : Operation::exec, state));
     const std::string config = TRY(load_config_text(line.global.root, options.id));
     Spec spec = TRY(parse_checked_config(config));
-    ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.preserve_fds};
-    TRY(check_terminal(overrides.process, options));
+    ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.child.preserve_fds};
+    TRY(check_child_options(options.child, overrides.process));
     const ExecPlan plan = plan_exec(std::move(spec), options.id, overrides, gather_host_facts());
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
-    return exec_in_container(plan, state, options.cgroup, child_options(options, line.global));
+    return exec_in_container(plan, state, options.cgroup, with_cache(options.child, line.global));
 }
 
 }  // namespace pinfold

@@ -61,7 +61,7 @@ Result<void> signal_init(const ContainerState& state, int signal) {
 
 // Also those that the first process has left behind, so its end is no obstacle.
 Result<void> signal_all(const ContainerState& state, int signal) {
-    const std::vector<pid_t> processes = TRY(group_processes(state.record.cgroup_mount, state.record.cgroup_path));
+    const std::vector<pid_t> processes = TRY(group_processes(state.record.cgroup));
     for (const pid_t pid : processes) {
         if (::kill(pid, signal) != 0 && errno != ESRCH) return errno_error(concat("send signal ", signal, " to ", pid));
     }
@@ -73,7 +73,7 @@ Result<void> signal_all(const ContainerState& state, int signal) {
 Result<int> verb_kill(const KillOptions& options, const CommandLine& line) {
     const int signal = TRY(signal_number(options.signal));
     const ContainerState state = TRY(load_state(line.global.root, options.id));
-    if (options.all && !state.record.cgroup_path.empty()) {
+    if (options.all && state.record.cgroup.exists()) {
         TRY(signal_all(state, signal));
         return 0;
     }

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "cgroup/plan.hpp"
 #include "pinfold/result.hpp"
+#include "process/child_options.hpp"
 
 namespace pinfold {
 
@@ -20,18 +21,14 @@ struct GlobalOptions {
     std::optional<bool> rootless;  // empty: what the caller's uid says
 };
 
-// create and run, which has the last three too.
+// create and run, which has --detach and the last two, too.
 struct RunOptions {
     std::string id;
     std::string bundle = ".";
     std::string config;  // empty: BUNDLE/config.json
-    std::string pid_file;
-    std::string console_socket;
-    std::string pidfd_socket;
-    unsigned preserve_fds = 0;
+    ChildOptions child;
     bool no_pivot = false;
     bool no_new_keyring = false;
-    bool detach = false;
     bool keep = false;
     bool dry_run = false;
 };
@@ -47,13 +44,9 @@ struct ExecOptions {
     std::vector<std::string> capabilities;
     std::string process_label;
     std::string apparmor;
-    std::string pid_file;
-    std::string console_socket;
-    std::string pidfd_socket;
     std::string cgroup;  // [CONTROLLER:]PATH below the container's group
-    unsigned preserve_fds = 0;
+    ChildOptions child;
     bool terminal = false;
-    bool detach = false;
     bool no_new_privileges = false;
     bool ignore_paused = false;
 };

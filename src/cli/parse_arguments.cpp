@@ -67,8 +67,7 @@ void add_output_format(CLI::App& verb, const char* names, bool& json) {
 }
 
 // What create, run and exec do with the process that they start.
-template <class Options>
-void add_process_options(CLI::App& verb, Options& options) {
+void add_process_options(CLI::App& verb, ChildOptions& options) {
     verb.add_option("--pid-file", options.pid_file, "write the process's pid to this file")->type_name("FILE");
     verb.add_option("--console-socket", options.console_socket, "send the terminal to this unix socket")
         ->type_name("SOCKET");
@@ -82,7 +81,7 @@ void add_create_options(CLI::App& verb, RunOptions& options) {
     verb.add_option("-b,--bundle", options.bundle, "directory of the bundle")->type_name("DIR")->capture_default_str();
     verb.add_option("-f,--config", options.config, "config file, if it is not config.json in the bundle")
         ->type_name("FILE");
-    add_process_options(verb, options);
+    add_process_options(verb, options.child);
     verb.add_flag("--no-pivot", options.no_pivot, "use chroot instead of pivot_root");
     verb.add_flag("--no-new-keyring", options.no_new_keyring, "keep the caller's session keyring");
     verb.add_flag("--dry-run", options.dry_run, "print the plan as JSON and do nothing");
@@ -90,7 +89,7 @@ void add_create_options(CLI::App& verb, RunOptions& options) {
 
 void add_run_options(CLI::App& verb, RunOptions& options) {
     add_create_options(verb, options);
-    verb.add_flag("-d,--detach", options.detach, "return as soon as the container runs");
+    verb.add_flag("-d,--detach", options.child.detach, "return as soon as the container runs");
     verb.add_flag("--keep", options.keep, "keep the state and the cgroup when the container has ended");
     verb.add_flag_callback(
         "--no-subreaper", [] {}, "for callers of runc: pinfold is never a subreaper");
@@ -116,9 +115,9 @@ void add_exec_options(CLI::App& verb, ExecOptions& options) {
     verb.add_option("--process-label", options.process_label, "SELinux label")->type_name("LABEL");
     verb.add_option("--apparmor", options.apparmor, "AppArmor profile")->type_name("PROFILE");
     verb.add_option("--cgroup", options.cgroup, "a group below the container's")->type_name("PATH");
-    add_process_options(verb, options);
+    add_process_options(verb, options.child);
     verb.add_flag("-t,--tty", options.terminal, "give it a terminal");
-    verb.add_flag("-d,--detach", options.detach, "return as soon as the program runs");
+    verb.add_flag("-d,--detach", options.child.detach, "return as soon as the program runs");
     verb.add_flag("--no-new-privs", options.no_new_privileges, "forbid new privileges");
     verb.add_flag("--ignore-paused", options.ignore_paused, "also in a paused container, where it waits");
 }

@@ -13,7 +13,6 @@
 #include "base/strings.hpp"
 #include "cgroup/processes.hpp"
 #include "cli/verbs.hpp"
-#include "state/container_id.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
@@ -23,7 +22,7 @@ namespace {
 // By the group, not by the state: what a container without a PID namespace leaves behind is in it, too.
 Result<std::vector<pid_t>> processes_of(const ContainerState& state) {
     const ContainerRecord& record = state.record;
-    if (!record.cgroup_path.empty()) return group_processes(record.cgroup_mount, record.cgroup_path);
+    if (record.cgroup.exists()) return group_processes(record.cgroup);
     if (state.pid == 0) return std::vector<pid_t>();
     return std::vector<pid_t>{state.pid};
 }
@@ -95,7 +94,6 @@ Result<std::string> select_lines(std::string_view table, const std::vector<pid_t
 }  // namespace
 
 Result<int> verb_ps(const PsOptions& options, const CommandLine& line) {
-    TRY(check_container_id(options.id));
     const ContainerState state = TRY(load_state(line.global.root, options.id));
     const std::vector<pid_t> pids = TRY(processes_of(state));
     if (options.json) {

@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
+#include "cli/child_checks.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/own_binary.hpp"
 #include "plan/dump.hpp"
@@ -24,16 +25,6 @@ Result<std::string> absolute(const std::string& path) {
     return std::string(resolved);
 }
 
-Result<void> check_terminal(const Process& process, const RunOptions& options) {
-    const bool socket = !options.console_socket.empty();
-    if (process.terminal && options.detach && !socket) {
-        return plain_error(
-            "process.terminal without a foreground needs --console-socket: nobody would hold the terminal");
-    }
-    if (!process.terminal && socket) return plain_error("--console-socket needs process.terminal to be true");
-    return {};
-}
-
 // Without id maps the container's root is the host's, so pinfold will have to start again from a protected file
 // (CVE-2019-5736). The sooner it does, the less is done twice; the plan decides on the other configs.
 Result<void> protect_early(const std::string& config, char** argv) {
@@ -42,8 +33,8 @@ Result<void> protect_early(const std::string& config, char** argv) {
 }
 
 PlanOptions plan_options(const RunOptions& options, std::string bundle, const GlobalOptions& global) {
-    return {options.id,        std::move(bundle),       global.cgroup_manager, global.rootless,
-            !options.no_pivot, !options.no_new_keyring, options.preserve_fds};
+    return {options.id,        std::move(bundle),       global.cgroup_manager,     global.rootless,
+            !options.no_pivot, !options.no_new_keyring, options.child.preserve_fds};
 }
 
 ContainerRecord make_record(const Plan& plan, const Spec& spec) {
@@ -53,10 +44,7 @@ ContainerRecord make_record(const Plan& plan, const Spec& spec) {
     record.bundle = plan.bundle;
     record.rootfs = plan.root.path;
     record.created = rfc3339_now();
-    if (plan.cgroup.enabled) {
-        record.cgroup_mount = plan.cgroup.mount;
-        record.cgroup_path = plan.cgroup.path;
-    }
+    record.cgroup = plan.cgroup.place;
     record.owner = ::geteuid();
     record.poststart_hooks = !spec.hooks.poststart.empty();
     record.poststop_hooks = !spec.hooks.poststop.empty();
@@ -66,11 +54,7 @@ ContainerRecord make_record(const Plan& plan, const Spec& spec) {
 
 LaunchOptions launch_options(const RunOptions& options, const CommandLine& line) {
     LaunchOptions launch;
-    launch.child.pid_file = options.pid_file;
-    launch.child.console_socket = options.console_socket;
-    launch.child.pidfd_socket = options.pidfd_socket;
-    launch.child.seccomp_cache = concat(line.global.root, "/.seccomp");
-    launch.child.detach = options.detach;
+    launch.child = with_cache(options.child, line.global);
     launch.state_root = line.global.root;
     launch.keep = options.keep;
     launch.argv = line.argv;
@@ -85,7 +69,7 @@ Result<int> with_plan(const RunOptions& options, const CommandLine& line, Launch
     std::string config = TRY(read_config(file));
     if (!options.dry_run) TRY(protect_early(config, line.argv));
     const Spec spec = TRY(parse_config(config, file, bundle));
-    TRY(check_terminal(*spec.process, options));
+    TRY(check_child_options(options.child, *spec.process));
     const Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), gather_host_facts()));
     if (options.dry_run) {
         TRY(print(dump_plan(plan)));
@@ -102,7 +86,7 @@ Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
 
 Result<int> verb_create(const RunOptions& options, const CommandLine& line) {
     RunOptions background = options;
-    background.detach = true;
+    background.child.detach = true;
     return with_plan(background, line, [](const NewContainer& container, const LaunchOptions& launch) -> Result<int> {
         TRY(create_container(container, launch));
         return 0;

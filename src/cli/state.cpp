@@ -2,7 +2,6 @@
 #include "cgroup/control_files.hpp"
 #include "cgroup/oom.hpp"
 #include "cli/verbs.hpp"
-#include "state/container_id.hpp"
 #include "state/record.hpp"
 #include "state/store.hpp"
 
@@ -14,8 +13,8 @@ namespace {
 constexpr const char* kOomKilled = "org.pinfold.oom-killed";
 
 void annotate_oom(ContainerRecord& record) {
-    if (record.cgroup_path.empty()) return;
-    const Result<UniqueFd> group = open_group(record.cgroup_mount, record.cgroup_path);
+    if (!record.cgroup.exists()) return;
+    const Result<UniqueFd> group = open_group(record.cgroup);
     const uint64_t kills = group ? count_oom(group->get()).kills : 0;
     if (kills != 0) record.annotations[kOomKilled] = std::to_string(kills);
 }
@@ -23,7 +22,6 @@ void annotate_oom(ContainerRecord& record) {
 }  // namespace
 
 Result<int> verb_state(const std::string& id, const CommandLine& line) {
-    TRY(check_container_id(id));
     ContainerState state = TRY(load_state(line.global.root, id));
     annotate_oom(state.record);
     TRY(print(state_to_json(state)));

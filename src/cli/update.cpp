@@ -79,7 +79,7 @@ Result<int> verb_update(const UpdateOptions& options, const CommandLine& line) {
     Resources resources = TRY(requested(options));
     const StateLock lock = TRY(StateLock::take(line.global.root, options.id));
     const ContainerRecord record = TRY(load_live(Operation::update, options.id, line)).record;
-    TRY(update_cgroup(record.cgroup_mount, record.cgroup_path, std::move(resources)));
+    TRY(update_cgroup(record.cgroup, std::move(resources)));
     return 0;
 }
 

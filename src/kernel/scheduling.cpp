@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 
 namespace pinfold {
@@ -38,6 +39,13 @@ Result<void> apply_io_priority(const IoPriorityRequest& request) {
     const int value = request.io_class << kIoprioClassShift | request.priority;
     if (::syscall(SYS_ioprio_set, kIoprioWhoProcess, 0, value) != 0) return errno_error("ioprio_set");
     return {};
+}
+
+Result<void> apply_cpu_affinity(const BitMask& cpus) {
+    if (::syscall(SYS_sched_setaffinity, 0, cpus.size() * sizeof(unsigned long), cpus.data()) == 0) return {};
+    Error error = errno_error("sched_setaffinity");
+    if (error.code == EINVAL) error.hint = "name at least one CPU that is online and in the container's cpuset";
+    return error;
 }
 
 Result<void> apply_memory_policy(const MemoryPolicyRequest& request) {

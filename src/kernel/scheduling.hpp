@@ -27,9 +27,14 @@ struct IoPriorityRequest {
 };
 Result<void> apply_io_priority(const IoPriorityRequest& request);
 
+using BitMask = std::vector<unsigned long>;
+
+// The CPUs of this process and of those that it starts.
+Result<void> apply_cpu_affinity(const BitMask& cpus);
+
 struct MemoryPolicyRequest {
-    int mode = 0;                      // MPOL_* with MPOL_F_* flags
-    std::vector<unsigned long> nodes;  // bit mask
+    int mode = 0;  // MPOL_* with MPOL_F_* flags
+    BitMask nodes;
 };
 Result<void> apply_memory_policy(const MemoryPolicyRequest& request);
 

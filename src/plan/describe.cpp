@@ -66,8 +66,8 @@ std::string mount_words(const MountRequest& mount) {
 }
 
 Actions describe_cgroup(const CgroupPlan& cgroup) {
-    if (!cgroup.enabled) return {};
-    Actions actions = {concat("make the group ", cgroup.mount, cgroup.path)};
+    if (!cgroup.place.exists()) return {};
+    Actions actions = {concat("make the group ", cgroup.place.mount, cgroup.place.path)};
     for (const std::string& controller : cgroup.controllers)
         actions.push_back(concat("enable the controller ", controller));
     for (const CgroupWrite& write : cgroup.writes) {
@@ -78,6 +78,14 @@ Actions describe_cgroup(const CgroupPlan& cgroup) {
     }
     if (cgroup.filter_devices)
         actions.push_back(concat("attach a device program of ", cgroup.device_rules.size(), " rules"));
+    if (cgroup.owner) actions.push_back(concat("give the group to user ", *cgroup.owner));
+    return actions;
+}
+
+Actions describe_net_devices(const std::vector<NetDeviceMove>& devices) {
+    Actions actions;
+    for (const NetDeviceMove& device : devices)
+        actions.push_back(concat("move ", device.host_name, " into the container as ", device.name));
     return actions;
 }
 
@@ -225,6 +233,8 @@ Actions describe_process_step(Step step, const ProcessPlan& process) {
         case Step::executable: return {concat("find ", quoted(process.args.front()))};
         case Step::capabilities: return describe_capabilities(process.capabilities);
         case Step::no_new_privileges: return when(process.no_new_privileges, "forbid new privileges");
+        case Step::selinux:
+            return when(!process.selinux_label.empty(), concat("label ", process.selinux_label, " from execve on"));
         case Step::apparmor:
             return when(!process.apparmor_profile.empty(),
                         concat("profile ", process.apparmor_profile, " from execve on"));
@@ -259,6 +269,7 @@ std::vector<std::string> describe_step(Step step, const Plan& plan) {
         case Step::session: return {"new session"};
         case Step::enter_user_namespace: return when(plan.id_maps.has_value(), "become root in the user namespace");
         case Step::late_namespaces: return new_namespaces(plan.namespaces.create_in_child);
+        case Step::net_devices: return describe_net_devices(plan.net_devices);
         case Step::loopback: return when(plan.namespaces.creates(CLONE_NEWNET), "bring lo up");
         case Step::keyring: return when(!plan.keyring.empty(), concat("join the new session keyring ", plan.keyring));
         case Step::hostname: return when(!plan.hostname.empty(), plan.hostname);

@@ -11,6 +11,8 @@ namespace pinfold {
 
 namespace {
 
+constexpr size_t kEveryCpu = 128;  // words: 8192 CPUs, the most that Linux can be built for
+
 RootRequest plan_root(const Spec& spec, const PlanOptions& options) {
     static const std::map<std::string, uint64_t> kPropagation = {
         {"private", MS_PRIVATE}, {"slave", MS_SLAVE}, {"shared", MS_SHARED}, {"unbindable", MS_UNBINDABLE}};
@@ -63,18 +65,46 @@ Result<void> check_mount_namespace(const Spec& spec) {
         "root.readonly must not be set");
 }
 
+void plan_exec_cpus(const Process& process, ExecPlan& plan) {
+    if (!process.exec_cpu_affinity) return;
+    const ExecCpuAffinity& affinity = *process.exec_cpu_affinity;
+    plan.initial_cpus = parse_index_list(affinity.initial).value_or(BitMask());
+    plan.final_cpus = parse_index_list(affinity.final).value_or(BitMask());
+    // A process keeps the CPUs of the one that started it: what is asked for the beginning alone must end. The kernel
+    // leaves out what the cgroup does not have.
+    if (!plan.initial_cpus.empty() && plan.final_cpus.empty()) plan.final_cpus.assign(kEveryCpu, ~0UL);
+}
+
 std::string keyring_name(const std::string& id) { return concat("_ses.", id); }
 
-// The payload's uid as the host sees it; nothing where the container's ids are not ours to know.
-std::optional<uid_t> plan_stream_owner(const ProcessPlan& process, const NamespacePlan& namespaces,
-                                       const std::optional<IdMaps>& maps) {
+// The payload's uid as the host sees it; nothing for the host's root, and where the container's ids are not ours to
+// know.
+std::optional<uid_t> host_uid(const ProcessPlan& process, const NamespacePlan& namespaces,
+                              const std::optional<IdMaps>& maps) {
     const uid_t uid = process.identity.uid;
-    if (process.terminal || namespaces.joins(CLONE_NEWUSER)) return std::nullopt;
+    if (namespaces.joins(CLONE_NEWUSER)) return std::nullopt;
     if (!maps) return uid == 0 ? std::nullopt : std::optional(uid);
     for (const IdRange& range : maps->uids) {
         if (uid >= range.inside && uid - range.inside < range.count) return range.outside + (uid - range.inside);
     }
     return std::nullopt;
+}
+
+std::optional<uid_t> plan_stream_owner(const ProcessPlan& process, const NamespacePlan& namespaces,
+                                       const std::optional<IdMaps>& maps) {
+    return process.terminal ? std::nullopt : host_uid(process, namespaces, maps);
+}
+
+bool is_writable_cgroup_mount(const Mount& mount) {
+    return mount.type == "cgroup" && mount.destination == "/sys/fs/cgroup" &&
+           std::find(mount.options.begin(), mount.options.end(), "ro") == mount.options.end();
+}
+
+// A payload that may write to its part of the hierarchy, and sees no other, is to make groups below its own.
+std::optional<uid_t> plan_group_owner(const Spec& spec, const Plan& plan) {
+    const bool writable = std::any_of(spec.mounts.begin(), spec.mounts.end(), is_writable_cgroup_mount);
+    if (!writable || !plan.namespaces.creates(CLONE_NEWCGROUP)) return std::nullopt;
+    return host_uid(plan.process, plan.namespaces, plan.id_maps);
 }
 
 }  // namespace
@@ -97,6 +127,9 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.parent_opens_sources = new_user && host.is_root();
     plan.protect_binary = binary_is_reachable(plan.id_maps, host);
     if (options.new_keyring) plan.keyring = keyring_name(options.id);
+    for (const auto& [name, device] : config.net_devices) {
+        plan.net_devices.push_back({name, device.name.empty() ? name : device.name});
+    }
     plan.hostname = spec.hostname;
     plan.domainname = spec.domainname;
     plan.sysctls = plan_sysctls(config.sysctl);
@@ -104,6 +137,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     const bool rootless = options.rootless.value_or(host.is_rootless());
     plan.cgroup = TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || rootless));
     plan.mounts = TRY(plan_mounts(spec, options, plan.cgroup));
+    plan.mount_label = config.mount_label;
     plan.bind_devices = new_user || host.is_rootless();
     plan_devices(spec, plan);
     plan.masked_paths = config.masked_paths;
@@ -111,6 +145,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.process = plan_process(spec, options.preserve_fds, host);
     if (plan.id_maps && plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
     plan.stream_owner = plan_stream_owner(plan.process, plan.namespaces, plan.id_maps);
+    if (host.is_root()) plan.cgroup.owner = plan_group_owner(spec, plan);
     plan.hooks = spec.hooks;
     plan.seccomp = config.seccomp;
     return plan;
@@ -122,6 +157,7 @@ ExecPlan plan_exec(Spec spec, const std::string& id, const ExecOverrides& overri
     ExecPlan plan;
     plan.process = plan_process(spec, overrides.preserve_fds, host);
     plan.user = overrides.user;
+    plan_exec_cpus(*spec.process, plan);
     for (const Namespace& one : spec.linux_.namespaces) plan.namespaces |= namespace_flag(one.type);
     if (namespaces.creates(CLONE_NEWUSER)) {
         plan.id_maps = plan_id_maps(spec.linux_.uid_mappings, spec.linux_.gid_mappings, host);

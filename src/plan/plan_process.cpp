@@ -92,24 +92,6 @@ IoPriorityRequest plan_io_priority(const IoPriority& config) {
     return {look_up(kClasses, config.io_class), config.priority};
 }
 
-// "0-3,7" to a bit mask; the validated text holds nothing else.
-std::vector<unsigned long> node_mask(std::string_view nodes) {
-    constexpr unsigned kBits = 64;
-    std::vector<unsigned long> mask;
-    if (nodes.empty()) return mask;
-    for (const std::string_view range : split(nodes, ',')) {
-        const size_t dash = range.find('-');
-        const unsigned first = parse_number<unsigned>(range.substr(0, dash)).value_or(0);
-        const unsigned last =
-            dash == std::string_view::npos ? first : parse_number<unsigned>(range.substr(dash + 1)).value_or(first);
-        for (unsigned node = first; node <= last; ++node) {
-            if (mask.size() <= node / kBits) mask.resize(node / kBits + 1);
-            mask[node / kBits] |= 1UL << (node % kBits);
-        }
-    }
-    return mask;
-}
-
 MemoryPolicyRequest plan_memory_policy(const MemoryPolicy& config) {
     static constexpr Named<int> kModes[] = {{"MPOL_DEFAULT", 0},
                                             {"MPOL_PREFERRED", 1},
@@ -120,7 +102,7 @@ MemoryPolicyRequest plan_memory_policy(const MemoryPolicy& config) {
                                             {"MPOL_WEIGHTED_INTERLEAVE", 6}};
     static constexpr Named<int> kFlags[] = {
         {"MPOL_F_STATIC_NODES", 1 << 15}, {"MPOL_F_RELATIVE_NODES", 1 << 14}, {"MPOL_F_NUMA_BALANCING", 1 << 13}};
-    MemoryPolicyRequest request{look_up(kModes, config.mode), node_mask(config.nodes)};
+    MemoryPolicyRequest request{look_up(kModes, config.mode), parse_index_list(config.nodes).value_or(BitMask())};
     for (const std::string& flag : config.flags) request.mode |= look_up(kFlags, flag);
     return request;
 }
@@ -155,6 +137,7 @@ ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFact
     if (spec.linux_.memory_policy) plan.memory_policy = plan_memory_policy(*spec.linux_.memory_policy);
     plan.no_new_privileges = process.no_new_privileges;
     plan.apparmor_profile = process.apparmor_profile;
+    plan.selinux_label = process.selinux_label;
     plan.terminal = process.terminal;
     if (process.terminal && process.console_size) {
         plan.window = winsize{static_cast<unsigned short>(process.console_size->height),

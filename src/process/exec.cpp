@@ -15,14 +15,16 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
-#include "kernel/apparmor.hpp"
+#include "cgroup/cgroup.hpp"
 #include "kernel/init_process.hpp"
+#include "kernel/namespaces.hpp"
+#include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"
 #include "kernel/users.hpp"
+#include "process/listener.hpp"
 #include "process/payload.hpp"
 #include "process/pid_file.hpp"
 #include "process/step.hpp"
-#include "seccomp/cache.hpp"
 
 namespace pinfold {
 
@@ -34,17 +36,12 @@ struct ExecContext {
     UniqueFd init;              // the container's first process, whose namespaces are the container's
     uint64_t left_to_join = 0;  // CLONE_NEW*
     bool joins_user = false;    // by the parent or by the child
-    std::optional<SeccompFilter> filter;
-    UniqueFd console_socket;  // empty: the terminal goes to the parent
-    std::optional<winsize> window;
+    Outfit outfit;
 };
 
-// A process must not join the user namespace that it is in already: the kernel answers EINVAL.
-bool is_own_user_namespace(pid_t pid) {
-    struct stat own {};
-    struct stat other {};
-    return ::stat("/proc/self/ns/user", &own) == 0 && ::stat(concat("/proc/", pid, "/ns/user").c_str(), &other) == 0 &&
-           own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+Result<bool> shares_user_namespace(pid_t pid) {
+    const UniqueFd other = TRY(open_at(AT_FDCWD, concat("/proc/", pid, "/ns/user"), O_RDONLY));
+    return is_own_user_namespace(other.get());
 }
 
 Result<void> join(int init, uint64_t flags) {
@@ -56,7 +53,7 @@ Result<void> join(int init, uint64_t flags) {
 Result<void> open_terminal(const ProcessPlan& process, const ExecContext& context) {
     const UniqueFd root = TRY(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
     const Pty pty = TRY(open_container_pty(root.get()));
-    return hand_over_terminal(pty, process.identity.uid, context.window, context.console_socket.get(), context.channel);
+    return hand_over_terminal(pty, process.identity.uid, context.outfit, context.channel);
 }
 
 // Who we are: the caller, then root in the container. PR_SET_DUMPABLE keeps the processes that live there from tracing
@@ -65,8 +62,7 @@ Result<void> enter_container(const ExecPlan& plan, const ExecContext& context) {
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
     const std::optional<Packet> go = TRY(context.channel.receive());
     if (!go) return plain_error("the parent is gone");
-    const std::string& profile = plan.process.apparmor_profile;
-    if (!profile.empty()) TRY(take_step(Step::apparmor, [&] { return set_profile_for_exec(profile, go->pid); }));
+    TRY(confine(plan.process, go->pid));
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
     // The caller's groups would stay with the process if the namespace denies setgroups. A normal user cannot drop
     // them.
@@ -91,13 +87,15 @@ Result<void> choose_user(const std::string& user, Identity& identity) {
 Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
     ProcessPlan process = plan.process;
     TRY(take_step(Step::session, [&] { return enter_container(plan, context); }));
+    if (!plan.final_cpus.empty())
+        TRY_IN("process.execCPUAffinity.final",
+               take_step(Step::scheduler, [&] { return apply_cpu_affinity(plan.final_cpus); }));
     if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring); }));
     TRY(take_step(Step::user, [&] { return choose_user(plan.user, process.identity); }));
     if (process.terminal) TRY(take_step(Step::terminal, [&] { return open_terminal(process, context); }));
     const Executable executable = TRY(become_user(process));
     TRY(take_step(Step::exec, [&] { return let_go(process); }));
-    TRY(context.channel.send(Message::ready));
-    return execute_payload(process, executable, context.filter);
+    return execute_payload(process, executable, context.outfit, context.channel);
 }
 
 [[noreturn]] void run_exec(const ExecPlan& plan, const ExecContext& context) {
@@ -108,17 +106,13 @@ Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
 
 Result<ExecContext> make_context(const ExecPlan& plan, const ContainerState& state, const ChildOptions& options,
                                  Channel channel) {
-    ExecContext context{std::move(channel), {}, 0, false, {}, {}, plan.process.window};
+    ExecContext context{std::move(channel), {}, 0, false, {}};
     context.init = TRY(open_process(state.pid, state.started));
     if (!context.init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
-    context.joins_user = (plan.namespaces & CLONE_NEWUSER) != 0 && !is_own_user_namespace(state.pid);
+    context.joins_user = (plan.namespaces & CLONE_NEWUSER) != 0 && !TRY(shares_user_namespace(state.pid));
     context.left_to_join = plan.namespaces;
     if (!context.joins_user) context.left_to_join &= ~uint64_t{CLONE_NEWUSER};
-    if (plan.seccomp)
-        context.filter =
-            TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
-    if (!options.console_socket.empty()) context.console_socket = TRY(connect_console_socket(options.console_socket));
-    else if (plan.process.terminal && !context.window) context.window = own_window();
+    context.outfit = TRY(make_outfit(plan.process, plan.seccomp, options));
     return context;
 }
 
@@ -132,7 +126,7 @@ Result<std::string> group_of(pid_t pid) {
 }
 
 Result<UniqueFd> open_group(const ContainerRecord& record, const std::string& path) {
-    const std::string name = record.cgroup_mount + path;
+    const std::string name = record.cgroup.mount + path;
     return TRY_IN("cgroup", open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY));
 }
 
@@ -140,9 +134,9 @@ Result<UniqueFd> open_group(const ContainerRecord& record, const std::string& pa
 // joins it there.
 Result<pid_t> clone_into_container(const ContainerState& state, const std::string& group, int& pidfd) {
     const ContainerRecord& record = state.record;
-    if (record.cgroup_path.empty()) return clone_into(0, -1, pidfd);
+    if (!record.cgroup.exists()) return clone_into(0, -1, pidfd);
     const std::string below = group.empty() ? "" : TRY_IN("--cgroup", clean_cgroup_path(group));
-    const UniqueFd own = TRY(open_group(record, record.cgroup_path + below));
+    const UniqueFd own = TRY(open_group(record, record.cgroup.path + below));
     Result<pid_t> pid = clone_into(0, own.get(), pidfd);
     if (pid || pid.error().code != EBUSY || !below.empty()) return pid;
     const std::string moved = TRY(group_of(state.pid));
@@ -162,6 +156,7 @@ Result<void> join_ahead(ExecContext& context) {
 
 Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, const std::string& group, Channel& channel,
                           ExecContext context) {
+    if (!plan.initial_cpus.empty()) TRY_IN("process.execCPUAffinity.initial", apply_cpu_affinity(plan.initial_cpus));
     TRY(join_ahead(context));
     int pidfd = -1;
     const pid_t pid = TRY(clone_into_container(state, group, pidfd));
@@ -176,17 +171,22 @@ Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, con
 
 Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state, const std::string& group,
                               const ChildOptions& options) {
+    if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     ExecContext context = TRY(make_context(plan, state, options, std::move(ends.second)));
     Child child =
         TRY(take_step(Step::clone, [&] { return start_child(plan, state, group, ends.first, std::move(context)); }));
+    TRY(admit_process(state.record.cgroup, child.pid()));
     TRY(prepare_process(child.pid(), plan.process, plan.stream_owner));
     PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, options.pidfd_socket));
     TRY(ends.first.send(Message::go, child.pid()));
     const bool terminal_for_us = plan.process.terminal && options.console_socket.empty();
-    UniqueFd master = TRY(await_payload(ends.first, terminal_for_us));
+    const auto on_listener = [&](const ListenerOffer& offer) {
+        return hand_over_listener(offer, ends.first, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
+    };
+    UniqueFd master = TRY(await_payload(ends.first, terminal_for_us, on_listener));
     pid_file.commit();
     if (options.detach) {
         child.guard.release();

@@ -11,15 +11,14 @@
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "kernel/own_binary.hpp"
-#include "kernel/terminal.hpp"
+#include "kernel/selinux.hpp"
 #include "process/hooks.hpp"
 #include "process/init.hpp"
 #include "process/joiner.hpp"
+#include "process/listener.hpp"
 #include "process/memory_report.hpp"
 #include "process/pid_file.hpp"
 #include "process/step.hpp"
-#include "seccomp/cache.hpp"
-#include "state/record.hpp"
 
 namespace pinfold {
 
@@ -33,8 +32,7 @@ public:
     PoststopHooks& operator=(const PoststopHooks&) = delete;
     ~PoststopHooks() {
         if (!armed_ || container_.plan.hooks.poststop.empty()) return;
-        run_poststop_hooks(container_.plan.hooks.poststop,
-                           state_to_json({.record = container_.record, .status = Status::stopped}));
+        run_poststop_hooks(container_.plan.hooks.poststop, hook_state(container_.record, Status::stopped));
     }
 
     void arm() noexcept { armed_ = true; }
@@ -57,6 +55,7 @@ struct Launch {
 // A first process that got as far as it was told to.
 struct Started {
     Child child;
+    MovedDevices net_devices;
     PidFile pid_file;
     UniqueFd master;  // of the terminal, if there is one for us
 };
@@ -64,14 +63,16 @@ struct Started {
 // In the order in which they are made, so that they go in the opposite one.
 struct Launched {
     StateDir state;
-    CgroupDir cgroup;
+    Cgroup cgroup;
     Child child;
+    MovedDevices net_devices;
     PidFile pid_file;
     UniqueFd master;
 
     // From now on the container is on its own, until `delete`.
     void commit() {
         pid_file.commit();
+        net_devices.commit();
         child.guard.release();
         keep();
     }
@@ -97,18 +98,14 @@ Result<OpenedTrees> open_trees(const Plan& plan) {
 
 Result<InitContext> make_context(const NewContainer& container, const ChildOptions& options, Channel channel) {
     const Plan& plan = container.plan;
-    InitContext context{std::move(channel), {}, {}, {}, plan.process.window, {}, &container.record};
-    if (plan.seccomp)
-        context.filter =
-            TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
-    if (!options.console_socket.empty()) context.console_socket = TRY(connect_console_socket(options.console_socket));
-    else if (plan.process.terminal && !context.window) context.window = own_window();
+    InitContext context{std::move(channel), {}, {}, {}, &container.record};
+    context.outfit = TRY(make_outfit(plan.process, plan.seccomp, options));
     context.trees = TRY(take_step(Step::sources, [&] { return open_trees(plan); }));
     return context;
 }
 
 // The common case: one clone, straight into all namespaces and the cgroup.
-Result<Child> clone_child(const Plan& plan, Channel& channel, InitContext& context, const CgroupDir& cgroup) {
+Result<Child> clone_child(const Plan& plan, Channel& channel, InitContext& context, const Cgroup& cgroup) {
     int pidfd = -1;
     const pid_t pid = TRY(clone_into(plan.namespaces.create, cgroup.fd(), pidfd));
     if (pid == 0) {
@@ -119,7 +116,7 @@ Result<Child> clone_child(const Plan& plan, Channel& channel, InitContext& conte
 }
 
 // With namespaces to join: the child comes from a joiner, which is gone afterwards.
-Result<Child> clone_by_joiner(const Plan& plan, Channel& channel, InitContext& context, const CgroupDir& cgroup) {
+Result<Child> clone_by_joiner(const Plan& plan, Channel& channel, InitContext& context, const Cgroup& cgroup) {
     std::vector<OpenedNamespace> namespaces = TRY(open_namespaces(plan.namespaces.join));
     int pidfd = -1;
     const pid_t pid = TRY(clone_into(plan.namespaces.user_before_time ? CLONE_NEWUSER : 0, cgroup.fd(), pidfd));
@@ -140,7 +137,7 @@ Result<Child> clone_by_joiner(const Plan& plan, Channel& channel, InitContext& c
 
 // The child closes its copy of our end of the channel first of all: only so does it see the end of a parent that dies
 // before the parent-death signal is set.
-Result<Child> start_child(const Plan& plan, Channel& channel, InitContext context, const CgroupDir& cgroup) {
+Result<Child> start_child(const Plan& plan, Channel& channel, InitContext context, const Cgroup& cgroup) {
     if (plan.namespaces.needs_joiner()) return clone_by_joiner(plan, channel, context, cgroup);
     return clone_child(plan, channel, context, cgroup);
 }
@@ -154,8 +151,9 @@ Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state) {
     return take_step(Step::state, [&] { return state.record_init(pid); });
 }
 
-std::string hook_state(const NewContainer& container, Status status, pid_t pid) {
-    return state_to_json({.record = container.record, .status = status, .pid = pid});
+Result<MovedDevices> move_net_devices(const Plan& plan, pid_t pid) {
+    if (plan.net_devices.empty()) return MovedDevices();
+    return take_step(Step::net_devices, [&] { return MovedDevices::move(plan.net_devices, pid); });
 }
 
 // Those that run on the host's side while the child waits, its mounts made and its root not yet entered.
@@ -163,7 +161,7 @@ Result<void> run_create_hooks(const NewContainer& container, const Channel& chan
     const Hooks& hooks = container.plan.hooks;
     if (hooks.prestart.empty() && hooks.create_runtime.empty()) return {};
     TRY(expect(channel, Message::mounted, signal_fd));
-    const std::string state = hook_state(container, Status::created, pid);
+    const std::string state = hook_state(container.record, Status::created, pid);
     TRY(run_hooks("prestart", hooks.prestart, state, signal_fd));
     TRY(run_hooks("createRuntime", hooks.create_runtime, state, signal_fd));
     return channel.send(Message::go);
@@ -180,34 +178,40 @@ int interruptible(const Plan& plan, const SignalForwarder& signals) {
     return runs_hooks(plan.hooks) ? signals.fd() : -1;
 }
 
-Result<UniqueFd> await_goal(const Launch& how, const Channel& channel) {
+Result<UniqueFd> await_goal(const Launch& how, const Channel& channel, const Child& child) {
     const Plan& plan = how.container.plan;
     if (how.wait_for_start) {
         TRY(expect(channel, Message::created, how.signals.fd()));
         return UniqueFd();
     }
     const bool terminal_for_us = plan.process.terminal && how.options.child.console_socket.empty();
-    return await_payload(channel, terminal_for_us, interruptible(plan, how.signals));
+    const auto on_listener = [&](const ListenerOffer& offer) {
+        const ContainerState state{.record = how.container.record, .status = Status::created, .pid = child.pid()};
+        return hand_over_listener(offer, channel, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
+    };
+    return await_payload(channel, terminal_for_us, on_listener, interruptible(plan, how.signals));
 }
 
 // From an empty group to a child that is created, or whose payload runs.
-Result<Started> start_in(const Launch& how, const StateDir& state, const CgroupDir& cgroup) {
+Result<Started> start_in(const Launch& how, const StateDir& state, const Cgroup& cgroup) {
     const Plan& plan = how.container.plan;
     const ChildOptions& options = how.options.child;
-    auto [channel, childs_end] = TRY(Channel::make_pair());
-    InitContext context = TRY(make_context(how.container, options, std::move(childs_end)));
+    std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
+    Channel& channel = ends.first;
+    InitContext context = TRY(make_context(how.container, options, std::move(ends.second)));
     if (how.wait_for_start)
         context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
-    const auto clone = [&, &channel = channel] { return start_child(plan, channel, std::move(context), cgroup); };
-    Child child = TRY(take_step(Step::clone, clone));
+    Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, channel, std::move(context), cgroup); }));
+    TRY(cgroup.admit(child.pid()));
     TRY(prepare_child(plan, child.pid(), state));
+    MovedDevices net_devices = TRY(move_net_devices(plan, child.pid()));
     PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, options.pidfd_socket));
     how.poststop.arm();
     TRY(channel.send(Message::go, child.pid()));
     TRY(run_create_hooks(how.container, channel, child.pid(), interruptible(plan, how.signals)));
-    UniqueFd master = TRY(await_goal(how, channel));
-    return Started{std::move(child), std::move(pid_file), std::move(master)};
+    UniqueFd master = TRY(await_goal(how, channel, child));
+    return Started{std::move(child), std::move(net_devices), std::move(pid_file), std::move(master)};
 }
 
 // From nothing. If it fails, `oom` is what the kernel has counted until then: a child that was killed tells nothing.
@@ -215,13 +219,17 @@ Result<Launched> launch_once(const Launch& how, OomCount& oom) {
     const NewContainer& container = how.container;
     StateDir state = TRY(take_step(
         Step::state, [&] { return StateDir::create(how.options.state_root, container.record, container.config); }));
-    CgroupDir cgroup = TRY(take_step(Step::cgroup, [&] { return CgroupDir::create(container.plan.cgroup); }));
+    Cgroup cgroup = TRY(take_step(Step::cgroup, [&] { return Cgroup::create(container.plan.cgroup); }));
     Result<Started> started = start_in(how, state, cgroup);
     if (!started) {
         oom = count_oom(cgroup.fd());
         return std::move(started).error();
     }
-    return Launched{std::move(state), std::move(cgroup), std::move(started->child), std::move(started->pid_file),
+    return Launched{std::move(state),
+                    std::move(cgroup),
+                    std::move(started->child),
+                    std::move(started->net_devices),
+                    std::move(started->pid_file),
                     std::move(started->master)};
 }
 
@@ -230,6 +238,7 @@ Result<Launched> launch_once(const Launch& how, OomCount& oom) {
 bool starts_with(uint64_t limit, const Launch& how) {
     Plan plan = how.container.plan;
     plan.hooks = {};
+    plan.net_devices.clear();
     plan.process.terminal = false;
     for (CgroupWrite& write : plan.cgroup.writes) {
         if (write.file == "memory.max") write.value = std::to_string(limit);
@@ -243,11 +252,14 @@ bool starts_with(uint64_t limit, const Launch& how) {
 }
 
 Result<Launched> launch(const Launch& how) {
+    const Plan& plan = how.container.plan;
+    if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
+    if (!plan.mount_label.empty()) TRY(require_selinux("linux.mountLabel"));
     OomCount oom;
     Result<Launched> launched = launch_once(how, oom);
     if (launched || !oom.at_limit) return launched;
     const auto suffices = [&](uint64_t limit) { return starts_with(limit, how); };
-    return memory_limit_too_low(oom, how.container.plan, find_enough_memory(oom.limit, suffices));
+    return memory_limit_too_low(oom, plan, find_enough_memory(oom.limit, suffices));
 }
 
 Result<void> protect_binary(const Plan& plan, char** argv) {
@@ -276,8 +288,8 @@ Result<int> run_container(const NewContainer& container, const LaunchOptions& op
     PoststopHooks poststop(container);
     Launched launched = TRY(launch({container, options, signals, poststop, false}));
     if (!plan.hooks.poststart.empty()) {
-        TRY(run_hooks("poststart", plan.hooks.poststart, hook_state(container, Status::running, launched.child.pid()),
-                      signals.fd()));
+        TRY(run_hooks("poststart", plan.hooks.poststart,
+                      hook_state(container.record, Status::running, launched.child.pid()), signals.fd()));
     }
     launched.state.unlock();
     if (options.child.detach) {
@@ -286,6 +298,7 @@ Result<int> run_container(const NewContainer& container, const LaunchOptions& op
         return 0;
     }
     launched.pid_file.commit();
+    launched.net_devices.commit();
     const pid_t init = launched.child.pid();
     const int exit_code = TRY(supervise_child(std::move(launched.child), signals, std::move(launched.master)));
     const std::string oom = describe_oom(count_oom(launched.cgroup.fd()), plan, init, exit_code);

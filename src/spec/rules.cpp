@@ -13,6 +13,12 @@ void require_all_absolute(std::string_view path, const std::vector<std::string>&
     for (size_t i = 0; i < values.size(); ++i) require_absolute(element_path(path, i), values[i], problems);
 }
 
+void require_index_list(std::string path, std::string_view value, Problems& problems) {
+    if (!value.empty() && !parse_index_list(value)) {
+        problems.add(std::move(path), found(value, "a list such as 0-3,7"));
+    }
+}
+
 size_t position_of(std::string_view value, Words known) {
     return static_cast<size_t>(std::find(known.begin(), known.end(), value) - known.begin());
 }

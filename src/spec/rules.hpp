@@ -18,6 +18,9 @@ void require_all_absolute(std::string_view path, const std::vector<std::string>&
 void require_known(std::string path, std::string_view value, Words known, Problems& problems);
 void require_all_known(std::string_view path, const std::vector<std::string>& values, Words known, Problems& problems);
 
+// Where the value is not empty.
+void require_index_list(std::string path, std::string_view value, Problems& problems);
+
 // The position in the list, or its size where the value is not in it.
 size_t position_of(std::string_view value, Words known);
 

@@ -96,6 +96,11 @@ void validate_process(const Process& process, std::string_view at, Problems& pro
     }
     if (process.io_priority) validate_io_priority(*process.io_priority, member_path(at, "ioPriority"), problems);
     if (process.scheduler) validate_scheduler(*process.scheduler, member_path(at, "scheduler"), problems);
+    if (process.exec_cpu_affinity) {
+        const std::string affinity = member_path(at, "execCPUAffinity");
+        require_index_list(member_path(affinity, "initial"), process.exec_cpu_affinity->initial, problems);
+        require_index_list(member_path(affinity, "final"), process.exec_cpu_affinity->final, problems);
+    }
 }
 
 }  // namespace pinfold

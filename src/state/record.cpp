@@ -8,7 +8,7 @@ namespace pinfold {
 
 namespace {
 
-constexpr uint64_t kRecordVersion = 1;
+constexpr uint64_t kRecordVersion = 2;
 
 std::string string_text(const Json& object, std::string_view key) {
     const Json* value = object.find(key);
@@ -27,22 +27,32 @@ bool flag(const Json& object, std::string_view key) {
 
 const char* boolean(bool value) { return value ? "true" : "false"; }
 
-std::string annotations_to_json(const StringMap& annotations) {
+std::string strings_to_json(const StringMap& strings) {
     std::string out = "{";
-    for (const auto& [key, value] : annotations) {
+    for (const auto& [key, value] : strings) {
         out += concat(out.size() == 1 ? "" : ",", json_quoted(key), ":", json_quoted(value));
     }
     return out + "}";
 }
 
-StringMap annotations_from_json(const Json& object) {
-    StringMap annotations;
-    const Json* found = object.find("annotations");
-    if (found == nullptr || found->object() == nullptr) return annotations;
+StringMap string_map(const Json& object, std::string_view key) {
+    StringMap strings;
+    const Json* found = object.find(key);
+    if (found == nullptr || found->object() == nullptr) return strings;
     for (const Json::Member& member : *found->object()) {
-        if (member.value.string() != nullptr) annotations[member.key] = *member.value.string();
+        if (member.value.string() != nullptr) strings[member.key] = *member.value.string();
     }
-    return annotations;
+    return strings;
+}
+
+std::string to_json(const CgroupPlace& place) {
+    return concat("{\"mount\":", json_quoted(place.mount), ",\"path\":", json_quoted(place.path),
+                  ",\"legacy\":", strings_to_json(place.legacy), ",\"scope\":", json_quoted(place.scope), "}");
+}
+
+CgroupPlace place_from_json(const Json& object) {
+    return {string_text(object, "mount"), string_text(object, "path"), string_map(object, "legacy"),
+            string_text(object, "scope")};
 }
 
 }  // namespace
@@ -51,11 +61,10 @@ std::string record_to_json(const ContainerRecord& record) {
     return concat("{\"version\":", kRecordVersion, ",\"id\":", json_quoted(record.id),
                   ",\"ociVersion\":", json_quoted(record.oci_version), ",\"bundle\":", json_quoted(record.bundle),
                   ",\"rootfs\":", json_quoted(record.rootfs), ",\"created\":", json_quoted(record.created),
-                  ",\"cgroupMount\":", json_quoted(record.cgroup_mount),
-                  ",\"cgroupPath\":", json_quoted(record.cgroup_path), ",\"owner\":", record.owner,
+                  ",\"cgroup\":", to_json(record.cgroup), ",\"owner\":", record.owner,
                   ",\"poststartHooks\":", boolean(record.poststart_hooks),
                   ",\"poststopHooks\":", boolean(record.poststop_hooks),
-                  ",\"annotations\":", annotations_to_json(record.annotations), "}\n");
+                  ",\"annotations\":", strings_to_json(record.annotations), "}\n");
 }
 
 Result<ContainerRecord> record_from_json(std::string_view text) {
@@ -70,12 +79,11 @@ Result<ContainerRecord> record_from_json(std::string_view text) {
     record.bundle = string_text(root, "bundle");
     record.rootfs = string_text(root, "rootfs");
     record.created = string_text(root, "created");
-    record.cgroup_mount = string_text(root, "cgroupMount");
-    record.cgroup_path = string_text(root, "cgroupPath");
+    if (const Json* place = root.find("cgroup")) record.cgroup = place_from_json(*place);
     record.owner = static_cast<uid_t>(number(root, "owner"));
     record.poststart_hooks = flag(root, "poststartHooks");
     record.poststop_hooks = flag(root, "poststopHooks");
-    record.annotations = annotations_from_json(root);
+    record.annotations = string_map(root, "annotations");
     return record;
 }
 
@@ -89,7 +97,7 @@ static std::string state_members(const ContainerState& state, std::string_view g
                  member("pid", std::to_string(state.pid)), member("status", json_quoted(status_name(state.status))),
                  member("bundle", json_quoted(record.bundle)), member("rootfs", json_quoted(record.rootfs)),
                  member("created", json_quoted(record.created)), member("owner", concat("\"", record.owner, "\"")),
-                 member("annotations", annotations_to_json(record.annotations))},
+                 member("annotations", strings_to_json(record.annotations))},
                 concat(",", gap));
 }
 

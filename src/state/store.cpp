@@ -80,7 +80,7 @@ bool has_file(int dir, const char* name) { return ::faccessat(dir, name, F_OK, A
 
 Status status_of_living(int dir, const ContainerRecord& record) {
     if (has_file(dir, kUnfinishedSocket)) return Status::creating;
-    const bool frozen = !record.cgroup_path.empty() && is_frozen(record.cgroup_mount, record.cgroup_path);
+    const bool frozen = record.cgroup.exists() && is_frozen(record.cgroup);
     if (frozen) return Status::paused;
     return has_file(dir, kStartSocket) ? Status::created : Status::running;
 }

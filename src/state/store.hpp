@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "cgroup/place.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 #include "pinfold/unique_fd.hpp"
@@ -28,8 +29,7 @@ struct ContainerRecord {
     std::string bundle;
     std::string rootfs;
     std::string created;  // RFC 3339
-    std::string cgroup_mount;
-    std::string cgroup_path;  // empty: no group of its own
+    CgroupPlace cgroup;
     uid_t owner = 0;
     // Whether config.json has hooks for these moments; most have none, and then it need not be read again.
     bool poststart_hooks = false;

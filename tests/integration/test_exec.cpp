@@ -200,6 +200,33 @@ TEST_CASE("exec: preserved descriptors and no others") {
     CHECK(json::parse(report.out)["fds"].size() == 4);
 }
 
+TEST_CASE(
+    "exec: descriptors that the caller did not pass are refused, and nothing of pinfold's own takes their place") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    check_refused(container.exec({"--preserve-fds", "1"}, {"/probe", "report"}), "descriptor 3 is not open", 255);
+}
+
+TEST_CASE("exec: on the CPUs that its configuration names, first and in the end") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    const json own = container.exec_report()["scheduling"]["cpus"];
+    if (own.size() < 2) SKIP_TEST("a single CPU");
+    const auto cpus_with = [&](const json& affinity) {
+        const fs::path file = process_file(bundle, {{"execCPUAffinity", affinity}, {"args", {"/probe", "report"}}});
+        return json::parse(container.exec({"--process", file}, {}).out)["scheduling"]["cpus"];
+    };
+    CHECK(cpus_with({{"final", "1"}}) == json({1}));
+    CHECK(cpus_with({{"initial", "1"}, {"final", "0"}}) == json({0}));
+    CHECK(cpus_with({{"initial", "1"}}) == own);
+    const fs::path none = process_file(bundle, {{"execCPUAffinity", {{"final", "65535"}}}});
+    check_refused(container.exec({"--process", none}, {}), "process.execCPUAffinity.final", 255);
+}
+
 TEST_CASE("exec: a terminal in the foreground") {
     NEEDS_ROOT();
     Bundle bundle;

@@ -69,6 +69,22 @@ TEST_CASE("descriptors: --preserve-fds passes that many, and no more") {
     CHECK(numbers(outcome.answer(2)["fds"]) == json({0, 1, 2, 3, 4}));
 }
 
+TEST_CASE("descriptors: fewer than --preserve-fds says are refused, and nothing of pinfold's own takes their place") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const UniqueFd third = filled_pipe("three");
+    for (const char* verb : {"run", "create"}) {
+        CAPTURE(verb);
+        bundle.probe({"report"}).write_config();
+        const Ended ended =
+            run_program(bundle.verb({verb, "--bundle", bundle.path().string(), "--preserve-fds", "3", bundle.id()}),
+                        {.fds = {{3, third.get()}}});
+        check_refused(ended, "--preserve-fds 3: descriptor 4 is not open");
+        CHECK(run_program(bundle.verb({"state", bundle.id()}), {}).status == 1);
+    }
+}
+
 TEST_CASE("exit codes: the payload's own") {
     NEEDS_ROOT();
     for (const int code : {0, 1, 7, 255}) {

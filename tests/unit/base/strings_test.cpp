@@ -39,6 +39,18 @@ TEST_CASE("strings: split keeps empty parts") {
     CHECK(split(":", ':') == Parts{"", ""});
 }
 
+TEST_CASE("strings: a list of indices becomes a bit mask") {
+    using Mask = std::vector<unsigned long>;
+    CHECK(parse_index_list("0") == Mask{1});
+    CHECK(parse_index_list("0-3,7") == Mask{0x8f});
+    CHECK(parse_index_list("1, 64-65") == Mask{2, 3});
+    CHECK(parse_index_list("65535")->size() == 1024);
+    for (const char* wrong : {"", "all", "3-1", "1,", ",1", "1--2", "-1", "1-", "0x1", "65536", "0-4294967295"}) {
+        CAPTURE(wrong);
+        CHECK_FALSE(parse_index_list(wrong));
+    }
+}
+
 TEST_CASE("strings: join puts the separator between items only") {
     CHECK(join({"a", "b", "c"}, ", ") == "a, b, c");
     CHECK(join({"a"}, ", ") == "a");

@@ -1,4 +1,4 @@
-// CgroupDir: controllers missing (on made-up trees), and real groups with their limits, filters and refusals.
+// Cgroup: controllers missing (on made-up trees), and real groups with their limits, filters and refusals.
 #include "cgroup/cgroup.hpp"
 
 #include <linux/capability.h>
@@ -30,9 +30,8 @@ std::string read_text(const std::string& path) {
 
 CgroupPlan limited_plan(const std::string& mount) {
     CgroupPlan plan;
-    plan.enabled = true;
-    plan.mount = mount;
-    plan.path = "/pinfold/web";
+    plan.place.mount = mount;
+    plan.place.path = "/pinfold/web";
     plan.controllers = {"memory", "cpu", "pids"};
     plan.writes = {{"memory.max", "4096", "linux.resources.memory.limit"},
                    {"memory.low", "4096", "linux.resources.memory.reservation"},
@@ -64,7 +63,7 @@ void drop_capabilities() {
 TEST_CASE("cgroup: a missing controller is named before anything is made") {
     const TempDir tree;
     write_text(tree.file("cgroup.controllers"), "cpuset cpu io\n");
-    const auto group = CgroupDir::create(limited_plan(tree.path()));
+    const auto group = Cgroup::create(limited_plan(tree.path()));
     REQUIRE_FALSE(group.has_value());
     CHECK(group.error().message ==
           concat("linux.resources.memory.limit, linux.resources.memory.reservation, linux.resources.pids.limit: this "
@@ -79,7 +78,7 @@ TEST_CASE("cgroup: on a hybrid host the hint says where the controllers are") {
     write_text(tree.file("cgroup.controllers"), "memory cpu\n");
     CgroupPlan plan = limited_plan(tree.path());
     plan.hybrid = true;
-    const auto group = CgroupDir::create(plan);
+    const auto group = Cgroup::create(plan);
     REQUIRE_FALSE(group.has_value());
     CHECK(group.error().message.ends_with(" has no 'pids' controller"));
     CHECK(group.error().hint.find("systemd.unified_cgroup_hierarchy=1") != std::string::npos);
@@ -91,7 +90,7 @@ TEST_CASE("cgroup: controllers are passed on where they are missing, and only th
     write_text(tree.file("cgroup.subtree_control"), "pids memory\n");
     std::filesystem::create_directory(tree.file("pinfold"));
     write_text(tree.file("pinfold/cgroup.subtree_control"), "cpu memory pids\n");
-    CHECK_FALSE(CgroupDir::create(limited_plan(tree.path())).has_value());  // for want of cgroup.events
+    CHECK_FALSE(Cgroup::create(limited_plan(tree.path())).has_value());  // for want of cgroup.events
     CHECK(read_text(tree.file("cgroup.subtree_control")).starts_with("+cpu"));
     CHECK(read_text(tree.file("pinfold/cgroup.subtree_control")) == "cpu memory pids\n");
 }
@@ -100,21 +99,20 @@ TEST_CASE("cgroup: what fails half-way leaves nothing") {
     const TempDir tree;
     write_text(tree.file("cgroup.controllers"), "\n");
     CgroupPlan plan;
-    plan.enabled = true;
-    plan.mount = tree.path();
-    plan.path = "/pinfold/deep/web";
-    const auto group = CgroupDir::create(plan);
+    plan.place.mount = tree.path();
+    plan.place.path = "/pinfold/deep/web";
+    const auto group = Cgroup::create(plan);
     REQUIRE_FALSE(group.has_value());
     CHECK(group.error().message.starts_with(concat("cgroup ", tree.path(), "/pinfold/deep/web: open cgroup.events: ")));
     CHECK(entries(tree.path()) == 1);
 
-    plan.path = "/pinfold/" + std::string(300, 'x');
-    CHECK_FALSE(CgroupDir::create(plan).has_value());
+    plan.place.path = "/pinfold/" + std::string(300, 'x');
+    CHECK_FALSE(Cgroup::create(plan).has_value());
     CHECK(entries(tree.path()) == 1);
 }
 
 TEST_CASE("cgroup: no plan, no group") {
-    const auto group = CgroupDir::create(CgroupPlan{});
+    const auto group = Cgroup::create(CgroupPlan{});
     REQUIRE(group);
     CHECK(group->fd() == -1);
 }
@@ -122,9 +120,9 @@ TEST_CASE("cgroup: no plan, no group") {
 TEST_CASE("cgroup: a child is born into the group, which goes with its owner") {
     RealGroup place;
     if (!place.usable()) SKIP_TEST(place.why_not());
-    std::optional<CgroupDir> group;
+    std::optional<Cgroup> group;
     {
-        auto made = CgroupDir::create(place.plan());
+        auto made = Cgroup::create(place.plan());
         REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
         group = std::move(*made);
     }
@@ -139,12 +137,12 @@ TEST_CASE("cgroup: a child is born into the group, which goes with its owner") {
 TEST_CASE("cgroup: commit lets it stay, moving hands it over, a forked copy does nothing") {
     RealGroup place;
     if (!place.usable()) SKIP_TEST(place.why_not());
-    auto first = CgroupDir::create(place.plan("/first"));
-    auto second = CgroupDir::create(place.plan("/second"));
+    auto first = Cgroup::create(place.plan("/first"));
+    auto second = Cgroup::create(place.plan("/second"));
     REQUIRE(first);
     REQUIRE(second);
 
-    std::optional<CgroupDir> owner(std::move(*first));
+    std::optional<Cgroup> owner(std::move(*first));
     CHECK(first->fd() == -1);
     *owner = std::move(*second);  // the first is nobody's now
     CHECK_FALSE(place.exists("/first"));
@@ -171,7 +169,7 @@ TEST_CASE("cgroup: a group with processes is refused and left alone") {
     REQUIRE(place.make("/web/below"));
     const pid_t stranger = settle_in(place.open("/web/below").get());
     REQUIRE(stranger > 0);
-    const auto group = CgroupDir::create(place.plan());
+    const auto group = Cgroup::create(place.plan());
     REQUIRE_FALSE(group.has_value());
     CHECK(group.error().message ==
           concat("cgroup ", place.host().mount, place.path(), "/web: already holds processes"));
@@ -188,10 +186,10 @@ TEST_CASE("cgroup: an empty group that was there before is used, and is not remo
     REQUIRE(place.make("/web"));
     CgroupPlan plan = place.plan();
     plan.writes = {{"cgroup.max.depth", "nonsense", "linux.resources.unified.cgroup.max.depth"}};
-    CHECK_FALSE(CgroupDir::create(plan).has_value());
+    CHECK_FALSE(Cgroup::create(plan).has_value());
     CHECK(place.exists("/web"));
     plan.writes.clear();
-    CHECK(CgroupDir::create(plan).has_value());
+    CHECK(Cgroup::create(plan).has_value());
     CHECK(place.exists("/web"));
 }
 
@@ -202,12 +200,12 @@ TEST_CASE("cgroup: a frozen group is refused, be it frozen itself or from above"
     REQUIRE(place.make("/web"));
     if (::access(place.file("cgroup.freeze").c_str(), W_OK) != 0) SKIP_TEST("no freezer before Linux 5.2");
     write_text(place.file("web/cgroup.freeze"), "1");
-    const auto itself = CgroupDir::create(place.plan());
+    const auto itself = Cgroup::create(place.plan());
     REQUIRE_FALSE(itself.has_value());
     CHECK(itself.error().message.find("/web: is frozen") != std::string::npos);
 
     write_text(place.file("cgroup.freeze"), "1");
-    CHECK_FALSE(CgroupDir::create(place.plan("/new")).has_value());
+    CHECK_FALSE(Cgroup::create(place.plan("/new")).has_value());
     CHECK_FALSE(place.exists("/new"));
     write_text(place.file("cgroup.freeze"), "0");
 }
@@ -218,12 +216,12 @@ TEST_CASE("cgroup: limits are written; a refused one is named with file and valu
     CgroupPlan plan = place.plan();
     plan.writes = {{"cgroup.max.depth", "3", "linux.resources.unified.cgroup.max.depth"}};
     {
-        const auto group = CgroupDir::create(plan);
+        const auto group = Cgroup::create(plan);
         REQUIRE(group);
         CHECK(read_text(place.file("web/cgroup.max.depth")) == "3\n");
     }
     plan.writes.push_back({"cgroup.max.descendants", "lots", "linux.resources.unified.cgroup.max.descendants"});
-    const auto group = CgroupDir::create(plan);
+    const auto group = Cgroup::create(plan);
     REQUIRE_FALSE(group.has_value());
     CHECK(group.error().message == concat("cgroup ", place.host().mount, place.path(),
                                           "/web: linux.resources.unified.cgroup.max.descendants: "
@@ -242,7 +240,7 @@ TEST_CASE("cgroup: devices are filtered from the first moment") {
     CgroupPlan plan = place.plan();
     plan.filter_devices = true;
     {
-        const auto group = CgroupDir::create(plan);
+        const auto group = Cgroup::create(plan);
         REQUIRE_MESSAGE(group, (group ? "" : group.error().message));
         CHECK(open_in(group->fd(), kmsg, O_RDONLY) == EPERM);
         CHECK(open_in(group->fd(), "/dev/null", O_RDWR) == 0);
@@ -252,7 +250,7 @@ TEST_CASE("cgroup: devices are filtered from the first moment") {
               })) == 0);
     }
     plan.device_rules = {{true, 'c', 1, 11, "r"}};
-    const auto group = CgroupDir::create(plan);
+    const auto group = Cgroup::create(plan);
     REQUIRE(group);
     CHECK(open_in(group->fd(), kmsg, O_RDONLY) == 0);
     CHECK(open_in(group->fd(), kmsg, O_RDWR) == EPERM);
@@ -269,7 +267,7 @@ TEST_CASE("cgroup: who may not load a device program fails, unless the plan says
         const pid_t child = ::fork();
         if (child == 0) {
             drop_capabilities();
-            const auto group = CgroupDir::create(plan);
+            const auto group = Cgroup::create(plan);
             ::_exit(group ? 0 : group.error().code);
         }
         return outcome(child);
@@ -290,7 +288,7 @@ TEST_CASE("cgroup: a group above that holds processes cannot pass controllers on
     CgroupPlan plan = place.plan();
     plan.controllers = {"hugetlb"};
     plan.writes = {{"hugetlb.2MB.max", "0", "linux.resources.hugepageLimits"}};
-    const auto group = CgroupDir::create(plan);
+    const auto group = Cgroup::create(plan);
     REQUIRE_FALSE(group.has_value());
     CHECK(group.error().message == concat("linux.resources.hugepageLimits: cgroup ", place.host().mount, place.path(),
                                           " holds processes, so it cannot pass 'hugetlb' on to groups below it"));
@@ -298,7 +296,7 @@ TEST_CASE("cgroup: a group above that holds processes cannot pass controllers on
     ::kill(stranger, SIGKILL);
     CHECK(outcome(stranger) == -SIGKILL);
 
-    const auto later = CgroupDir::create(plan);
+    const auto later = Cgroup::create(plan);
     REQUIRE_MESSAGE(later, (later ? "" : later.error().message));
     CHECK(read_text(place.file("web/hugetlb.2MB.max")) == "0\n");
 }
@@ -313,7 +311,7 @@ TEST_CASE("cgroup: a memory limit kills what exceeds it") {
     config.cgroups_path = place.path() + "/web";
     const auto plan = plan_cgroup(config, "web", place.host(), CgroupManager::cgroupfs, false);
     REQUIRE(plan);
-    const auto group = CgroupDir::create(*plan);
+    const auto group = Cgroup::create(*plan);
     REQUIRE_MESSAGE(group, (group ? "" : group.error().message));
     const auto eat = [](size_t size) {
         return [size] {
@@ -335,7 +333,7 @@ TEST_CASE("cgroup: a process limit stops forks") {
     config.cgroups_path = place.path() + "/web";
     const auto plan = plan_cgroup(config, "web", place.host(), CgroupManager::cgroupfs, false);
     REQUIRE(plan);
-    const auto group = CgroupDir::create(*plan);
+    const auto group = Cgroup::create(*plan);
     REQUIRE_MESSAGE(group, (group ? "" : group.error().message));
     CHECK(outcome(spawn_in(group->fd(), [] {
               for (int forks = 0; forks < 20; ++forks) {
@@ -358,7 +356,7 @@ TEST_CASE("cgroup: a cpu limit and a weight are in force") {
     config.cgroups_path = place.path() + "/web";
     const auto plan = plan_cgroup(config, "web", place.host(), CgroupManager::cgroupfs, false);
     REQUIRE(plan);
-    const auto group = CgroupDir::create(*plan);
+    const auto group = Cgroup::create(*plan);
     REQUIRE_MESSAGE(group, (group ? "" : group.error().message));
     CHECK(read_text(place.file("web/cpu.max")) == "20000 100000\n");
     CHECK(read_text(place.file("web/cpu.weight")) == "59\n");

@@ -53,11 +53,11 @@ TEST_CASE("freeze: all in the group and below it stops, and goes on") {
         ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     const pid_t pids[] = {count_in(place.open().get(), &counters[0]),
                           count_in(place.open("/below").get(), &counters[1])};
-    CHECK_FALSE(is_frozen(place.host().mount, place.path()));
+    CHECK_FALSE(is_frozen(place.at()));
 
-    CHECK(message_of(freeze_group(place.host().mount, place.path())) == "");
-    CHECK(is_frozen(place.host().mount, place.path()));
-    CHECK_FALSE(is_frozen(place.host().mount, place.path() + "/below"));  // not by itself
+    CHECK(message_of(freeze_group(place.at())) == "");
+    CHECK(is_frozen(place.at()));
+    CHECK_FALSE(is_frozen(place.at("/below")));  // not by itself
     const uint64_t before[] = {counters[0], counters[1]};
     const pid_t other = ::fork();
     if (other == 0) ::_exit(0);
@@ -65,8 +65,8 @@ TEST_CASE("freeze: all in the group and below it stops, and goes on") {
     CHECK(counters[0] == before[0]);
     CHECK(counters[1] == before[1]);
 
-    CHECK(message_of(thaw_group(place.host().mount, place.path())) == "");
-    CHECK_FALSE(is_frozen(place.host().mount, place.path()));
+    CHECK(message_of(thaw_group(place.at())) == "");
+    CHECK_FALSE(is_frozen(place.at()));
     while (counters[0] == before[0] || counters[1] == before[1]) continue;  // for ever if it does not work
     for (const pid_t pid : pids) end(pid);
 }
@@ -85,10 +85,10 @@ TEST_CASE("freeze: what cannot be stopped in time is let go again") {
     }
     // It says so before it hangs; from then on it needs no more than a system call.
     while (read_file(concat("/proc/", pid, "/wchan")).value() != "handle_userfault") continue;
-    const auto frozen = freeze_group(place.host().mount, place.path(), std::chrono::milliseconds(100));
+    const auto frozen = freeze_group(place.at(), std::chrono::milliseconds(100));
     CHECK(message_of(frozen) ==
           concat("freeze cgroup ", place.host().mount, place.path(), ": not all processes had stopped after 100 ms"));
-    CHECK_FALSE(is_frozen(place.host().mount, place.path()));
+    CHECK_FALSE(is_frozen(place.at()));
     end(pid);
 }
 
@@ -97,17 +97,17 @@ TEST_CASE("freeze: a frozen group above is not ours to thaw") {
     if (!place.usable()) SKIP_TEST(place.why_not());
     REQUIRE(place.make());
     REQUIRE(place.make("/below"));
-    CHECK(message_of(freeze_group(place.host().mount, place.path())) == "");
-    const auto thawed = thaw_group(place.host().mount, place.path() + "/below", std::chrono::milliseconds(10));
+    CHECK(message_of(freeze_group(place.at())) == "");
+    const auto thawed = thaw_group(place.at("/below"), std::chrono::milliseconds(10));
     REQUIRE_FALSE(thawed);
     CHECK(thawed.error().hint.find("a group above it") != std::string::npos);
-    CHECK(message_of(thaw_group(place.host().mount, place.path())) == "");
+    CHECK(message_of(thaw_group(place.at())) == "");
 }
 
 TEST_CASE("freeze: a group that is absent") {
     const RealGroup place;
     if (!place.usable()) SKIP_TEST(place.why_not());
-    CHECK_FALSE(is_frozen(place.host().mount, place.path()));
-    CHECK(message_of(freeze_group(place.host().mount, place.path())).find("does not exist") != std::string::npos);
-    CHECK_FALSE(freeze_group(place.host().mount, place.path() + "/../..").has_value());
+    CHECK_FALSE(is_frozen(place.at()));
+    CHECK(message_of(freeze_group(place.at())).find("does not exist") != std::string::npos);
+    CHECK_FALSE(freeze_group(place.at("/../..")).has_value());
 }

@@ -24,7 +24,7 @@ std::string path_for(const std::string& cgroups_path) {
     Linux config;
     config.cgroups_path = cgroups_path;
     const auto plan = plan_for(config);
-    return plan ? plan->path : concat("error: ", plan.error().message);
+    return plan ? plan->place.path : concat("error: ", plan.error().message);
 }
 
 Linux with_limits() {
@@ -52,8 +52,8 @@ TEST_CASE("plan: the group's place") {
 TEST_CASE("plan: nothing asked") {
     const auto plan = plan_for({});
     REQUIRE(plan);
-    CHECK(plan->enabled);
-    CHECK(plan->mount == "/sys/fs/cgroup");
+    CHECK(plan->place.exists());
+    CHECK(plan->place.mount == "/sys/fs/cgroup");
     CHECK(plan->controllers.empty());
     CHECK(plan->writes.empty());
     CHECK(plan->filter_devices);
@@ -101,7 +101,7 @@ TEST_CASE("plan: contradictions are passed on") {
 TEST_CASE("plan: the disabled manager makes no group, and refuses every limit by name") {
     const auto without = plan_for({}, kHost, CgroupManager::disabled);
     REQUIRE(without);
-    CHECK_FALSE(without->enabled);
+    CHECK_FALSE(without->place.exists());
     CHECK_FALSE(without->filter_devices);
 
     const auto with = plan_for(with_limits(), kHost, CgroupManager::disabled);
@@ -117,7 +117,7 @@ TEST_CASE("plan: hosts where no group can be made") {
         CAPTURE(host.mount);
         const auto rootless = plan_for({}, host, CgroupManager::cgroupfs, true);
         REQUIRE(rootless);
-        CHECK_FALSE(rootless->enabled);
+        CHECK_FALSE(rootless->place.exists());
 
         const auto limited = plan_for(with_limits(), host, CgroupManager::cgroupfs, true);
         REQUIRE_FALSE(limited.has_value());
@@ -150,7 +150,7 @@ TEST_CASE("plan: a privileged container needs no device program") {
     config.resources.devices = {{true, 'a', {}, {}, "rwm"}};
     const auto plan = plan_for(config);
     REQUIRE(plan);
-    CHECK(plan->enabled);
+    CHECK(plan->place.exists());
     CHECK_FALSE(plan->filter_devices);
 }
 

@@ -14,7 +14,7 @@ namespace {
 using Pids = std::vector<pid_t>;
 
 Pids found(const RealGroup& place) {
-    const auto pids = group_processes(place.host().mount, place.path());
+    const auto pids = group_processes(place.at());
     REQUIRE(pids);
     return *pids;
 }

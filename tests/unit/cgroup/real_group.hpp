@@ -27,7 +27,7 @@ public:
     RealGroup(const RealGroup&) = delete;
     RealGroup& operator=(const RealGroup&) = delete;
     ~RealGroup() {
-        if (usable()) (void)remove_cgroup(host_.mount, path_).has_value();
+        if (usable()) (void)remove_cgroup(at()).has_value();
     }
 
     bool usable() const { return why_not().empty(); }
@@ -43,6 +43,7 @@ public:
 
     const CgroupHost& host() const { return host_; }
     const std::string& path() const { return path_; }
+    CgroupPlace at(const std::string& below = "") const { return {host_.mount, path_ + below, {}, {}}; }
     std::string file(const std::string& name) const { return concat(host_.mount, path_, '/', name); }
 
     bool make(const std::string& below = "") const {
@@ -62,10 +63,8 @@ public:
     // A plan for a group below the place, with nothing asked for.
     CgroupPlan plan(const std::string& below = "/web") const {
         CgroupPlan plan;
-        plan.enabled = true;
-        plan.mount = host_.mount;
+        plan.place = at(below);
         plan.hybrid = host_.hybrid;
-        plan.path = path_ + below;
         return plan;
     }
 

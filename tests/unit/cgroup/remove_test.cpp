@@ -41,15 +41,15 @@ private:
 
 TEST_CASE("remove: absent is removed, none is none") {
     const TempDir tree;
-    CHECK(remove_cgroup(tree.path(), "/pinfold/web").has_value());
-    CHECK(remove_cgroup("", "").has_value());
+    CHECK(remove_cgroup({tree.path(), "/pinfold/web", {}, {}}).has_value());
+    CHECK(remove_cgroup({}).has_value());
 }
 
 TEST_CASE("remove: the top and paths that lead elsewhere are refused") {
     const TempDir tree;
     for (const char* path : {"/", "//", "/.", "/..", "/a/../..", "/web/.."}) {
         CAPTURE(path);
-        CHECK_FALSE(remove_cgroup(tree.path(), path).has_value());
+        CHECK_FALSE(remove_cgroup({tree.path(), path, {}, {}}).has_value());
     }
     CHECK(::access(tree.path().c_str(), F_OK) == 0);
 }
@@ -59,12 +59,12 @@ TEST_CASE("remove: the shared parent goes with the last group, other parents sta
     for (const char* name : {"pinfold", "pinfold/a", "pinfold/a/b", "pinfold/c", "docker", "docker/d"}) {
         REQUIRE(::mkdir(tree.file(name).c_str(), 0755) == 0);
     }
-    CHECK(remove_cgroup(tree.path(), "/pinfold/a/b").has_value());
+    CHECK(remove_cgroup({tree.path(), "/pinfold/a/b", {}, {}}).has_value());
     CHECK(::access(tree.file("pinfold/a").c_str(), F_OK) != 0);
     CHECK(::access(tree.file("pinfold/c").c_str(), F_OK) == 0);
-    CHECK(remove_cgroup(tree.path(), "/pinfold/c").has_value());
+    CHECK(remove_cgroup({tree.path(), "/pinfold/c", {}, {}}).has_value());
     CHECK(::access(tree.file("pinfold").c_str(), F_OK) != 0);
-    CHECK(remove_cgroup(tree.path(), "/docker/d").has_value());
+    CHECK(remove_cgroup({tree.path(), "/docker/d", {}, {}}).has_value());
     CHECK(::access(tree.file("docker").c_str(), F_OK) == 0);
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("remove: all that runs there dies, frozen or not, with the groups that
         REQUIRE(children.back() > 0);
     }
     (void)write_file_at(place.open("/frozen").get(), "cgroup.freeze", "1").has_value();
-    const auto removed = remove_cgroup(place.host().mount, place.path());
+    const auto removed = remove_cgroup(place.at());
     CHECK_MESSAGE(removed, (removed ? "" : removed.error().message));
     CHECK_FALSE(place.exists());
     for (const pid_t child : children) CHECK(outcome(child) == -SIGKILL);
@@ -97,7 +97,7 @@ TEST_CASE("remove: processes that fork all the time are ended") {
     });
     REQUIRE(first > 0);
     CHECK(outcome(first) == 0);
-    const auto removed = remove_cgroup(place.host().mount, place.path());
+    const auto removed = remove_cgroup(place.at());
     CHECK_MESSAGE(removed, (removed ? "" : removed.error().message));
     CHECK_FALSE(place.exists());
 }
@@ -108,7 +108,7 @@ TEST_CASE("remove: groups nested deeper than there are descriptors") {
     REQUIRE(place.make());
     nest(place.open().get(), 300);
     const FewDescriptors few(32);
-    const auto removed = remove_cgroup(place.host().mount, place.path());
+    const auto removed = remove_cgroup(place.at());
     CHECK_MESSAGE(removed, (removed ? "" : removed.error().message));
     CHECK_FALSE(place.exists());
 }
@@ -119,9 +119,9 @@ TEST_CASE("remove: containers that come and go at once do not lose their parent"
     std::atomic<int> failures = 0;
     const auto come_and_go = [&](int number) {
         CgroupPlan plan = place.plan();
-        plan.path = concat(kCgroupHome, "/unit-", ::getpid(), "/", number);
+        plan.place.path = concat(kCgroupHome, "/unit-", ::getpid(), "/", number);
         for (int round = 0; round < 100; ++round) {
-            if (const auto group = CgroupDir::create(plan); !group) ++failures;
+            if (const auto group = Cgroup::create(plan); !group) ++failures;
         }
     };
     {

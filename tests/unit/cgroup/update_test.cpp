@@ -28,7 +28,7 @@ public:
         return text ? std::string(split(*text, '\n')[0]) : "absent";
     }
     std::string update(const Resources& resources) const {
-        const auto updated = update_cgroup(tree_.path(), "/web", resources);
+        const auto updated = update_cgroup({tree_.path(), "/web", {}, {}}, resources);
         return updated ? "" : updated.error().message;
     }
     std::string name() const { return concat("cgroup ", tree_.path(), "/web"); }
@@ -225,10 +225,10 @@ TEST_CASE("update: a real kernel's refusal leaves what was there") {
     REQUIRE(write_file_at(place.open().get(), "hugetlb.2MB.max", "4194304"));
     Resources resources;
     resources.hugepage_limits = {{"2MB", 8388608}};
-    CHECK(update_cgroup(place.host().mount, place.path(), resources).has_value());
+    CHECK(update_cgroup(place.at(), resources).has_value());
     CHECK(*read_file(place.file("hugetlb.2MB.max")) == "8388608\n");
     resources.hugepage_limits = {{"2MB", 0}, {"3MB", 0}};
-    CHECK_FALSE(update_cgroup(place.host().mount, place.path(), resources).has_value());
+    CHECK_FALSE(update_cgroup(place.at(), resources).has_value());
     CHECK(*read_file(place.file("hugetlb.2MB.max")) == "8388608\n");
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("update: device rules take the place of those before") {
     const auto update = [&](std::vector<DeviceRule> rules) {
         Resources resources;
         resources.devices = std::move(rules);
-        const auto updated = update_cgroup(place.host().mount, place.path(), resources);
+        const auto updated = update_cgroup(place.at(), resources);
         CHECK_MESSAGE(updated, (updated ? "" : updated.error().message));
         return open_in(group.get(), node);
     };

@@ -27,7 +27,7 @@ TEST_CASE("watch: quiet until the last process has gone") {
     if (!place.usable()) SKIP_TEST(place.why_not());
     REQUIRE(place.make());
     const pid_t pid = settle_in(place.open().get());
-    auto watch = GroupWatch::create(place.host().mount, place.path());
+    auto watch = GroupWatch::create(place.at());
     REQUIRE(watch);
     CHECK(next(*watch, 0ms) == Event::none);
     CHECK(next(*watch, 20ms) == Event::none);
@@ -36,7 +36,7 @@ TEST_CASE("watch: quiet until the last process has gone") {
     CHECK(next(*watch, 1h) == Event::deserted);
     place.clear();  // another group of this name is not ours
     CHECK(next(*watch, 1h) == Event::deserted);
-    CHECK_FALSE(GroupWatch::create(place.host().mount, place.path() + "/none").has_value());
+    CHECK_FALSE(GroupWatch::create(place.at("/none")).has_value());
 }
 
 TEST_CASE("watch: a kill for want of memory is told before the end") {
@@ -47,7 +47,7 @@ TEST_CASE("watch: a kill for want of memory is told before the end") {
     const UniqueFd group = place.open();
     REQUIRE(write_file_at(group.get(), "memory.max", "8388608"));
     (void)write_file_at(group.get(), "memory.swap.max", "0").has_value();
-    auto watch = GroupWatch::create(place.host().mount, place.path());
+    auto watch = GroupWatch::create(place.at());
     REQUIRE(watch);
     CHECK(outcome(spawn_in(group.get(), [] {
               const size_t size = 64 << 20;

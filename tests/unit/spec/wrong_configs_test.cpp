@@ -151,6 +151,9 @@ TEST_CASE("spec: wrong resource limits of a process") {
 
 TEST_CASE("spec: wrong schedulers") {
     check_all({
+        {{{"process.execCPUAffinity", R"({"initial": "all", "final": "3-1"})"}},
+         {R"(process.execCPUAffinity.initial: found "all", allowed: a list such as 0-3,7)",
+          R"(process.execCPUAffinity.final: found "3-1", allowed: a list such as 0-3,7)"}},
         {{{"process.scheduler", R"({"nice": 1})"}}, {"process.scheduler.policy: missing, required: a string"}},
         {{{"process.scheduler", R"({"policy": "SCHED_FOO"})"}},
          {R"(process.scheduler.policy: found "SCHED_FOO", allowed: SCHED_OTHER, SCHED_FIFO, SCHED_RR, SCHED_BATCH, )"
@@ -295,6 +298,8 @@ TEST_CASE("spec: wrong devices") {
           R"(linux.netDevices["a/b"]: found "a/b", allowed: an interface name: 1 to 15 bytes, no '/')",
           R"(linux.netDevices.eth1.name: found "16-bytes-exactly", allowed: an interface name: 1 to 15 bytes, )"
           "no '/'"}},
+        {{{"linux.netDevices", R"({"eth0": {}, "eth1": {"name": "eth0"}})"}},
+         {"linux.netDevices.eth1: a second device of the name eth0"}},
     });
 }
 

@@ -27,7 +27,7 @@ ContainerRecord record_of(const std::string& id) {
     record.id = id;
     record.oci_version = "1.2.0";
     record.bundle = "/b/\"quoted\"";
-    record.cgroup_path = "/pinfold/web";
+    record.cgroup = {"/sys/fs/cgroup", "/pinfold/web", {{"memory", "/sys/fs/cgroup/memory"}}, "pinfold-web.scope"};
     record.annotations = {{"a", "1"}, {"b\n", "2"}};
     return record;
 }
@@ -58,7 +58,10 @@ TEST_CASE("state: what was recorded comes back") {
     const auto loaded = load_state(dir.path(), "web");
     REQUIRE(loaded);
     CHECK(loaded->record.bundle == "/b/\"quoted\"");
-    CHECK(loaded->record.cgroup_path == "/pinfold/web");
+    CHECK(loaded->record.cgroup.mount == "/sys/fs/cgroup");
+    CHECK(loaded->record.cgroup.path == "/pinfold/web");
+    CHECK(loaded->record.cgroup.legacy == StringMap{{"memory", "/sys/fs/cgroup/memory"}});
+    CHECK(loaded->record.cgroup.scope == "pinfold-web.scope");
     CHECK(loaded->record.annotations == record_of("web").annotations);
     CHECK(parse_json(state_to_json(*loaded), "state"));
     CHECK(remove_state(dir.path(), "web"));

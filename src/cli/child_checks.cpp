@@ -1,0 +1,49 @@
+// What create, run and exec ask of the options for the process that they start.
+#include "cli/child_checks.hpp"
+
+#include <fcntl.h>
+
+#include "base/strings.hpp"
+
+namespace pinfold {
+
+namespace {
+
+Result<void> check_terminal(const ChildOptions& options, const Process& process) {
+    const bool socket = !options.console_socket.empty();
+    if (process.terminal && options.detach && !socket) {
+        return plain_error("a terminal in the background needs --console-socket: nobody would hold the terminal")
+            .with_hint("give --console-socket, or leave out process.terminal (exec: --tty)");
+    }
+    if (socket && !process.terminal) {
+        return plain_error("--console-socket needs a terminal: set process.terminal to true (exec: --tty)");
+    }
+    return {};
+}
+
+// What the caller passed on survived our own execve; what we opened since would not. Without this check one of ours
+// could stay open in the range that is left to the payload.
+Result<void> check_preserved(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+        const int fd = static_cast<int>(3 + i);
+        const int flags = ::fcntl(fd, F_GETFD);
+        if (flags >= 0 && (flags & FD_CLOEXEC) == 0) continue;
+        return plain_error(concat("--preserve-fds ", count, ": descriptor ", fd, " is not open"))
+            .with_hint(concat("pass on all of 3 to ", 2 + uint64_t{count}, ", or name a smaller number"));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<void> check_child_options(const ChildOptions& options, const Process& process) {
+    TRY(check_terminal(options, process));
+    return check_preserved(options.preserve_fds);
+}
+
+ChildOptions with_cache(ChildOptions options, const GlobalOptions& global) {
+    options.seccomp_cache = concat(global.root, "/.seccomp");
+    return options;
+}
+
+}  // namespace pinfold
