@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "harness.hpp"
+#include "turns.hpp"
 
 using namespace pinfold::integration;
 
@@ -57,50 +58,6 @@ private:
     UniqueFd changes_;
 };
 
-void check_fails(const Ended& ended, const std::string& words) {
-    CHECK(ended.status == 1);
-    CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
-}
-
-// A payload that works in turns: it stops at each wait-signal until it is told to go on.
-class Turns {
-public:
-    Turns(Bundle& bundle, const std::vector<Command>& commands, const RunOptions& options = {}) : bundle_(bundle) {
-        bundle.probe_each(commands);
-        running_ = start(bundle, options);
-        await_ready();
-    }
-    // Lines of the payload until the next turn.
-    void await_ready() const {
-        while (running_->read_line() != "READY") continue;
-    }
-    // The answer of the command after the wait.
-    json go_on() const {
-        running_->signal(SIGTERM);
-        while (running_->read_line() != "TERM") continue;
-        running_->read_line();  // of the wait itself
-        return json::parse(running_->read_line());
-    }
-    void go_on_without_answer() const { running_->signal(SIGTERM); }
-    int end() const { return running_->finish().status; }
-
-    Ended update(std::vector<std::string> words, const std::string& input = {}) const {
-        words.insert(words.begin(), {"update", bundle_.id()});
-        return run_program(bundle_.verb(words), {.input = input});
-    }
-    std::string group_file(const std::string& name) const {
-        std::string text = read_text(cgroup2_mount() / "pinfold" / bundle_.id() / name);
-        while (!text.empty() && text.back() == '\n') text.pop_back();
-        return text;
-    }
-
-private:
-    const Bundle& bundle_;
-    std::unique_ptr<Process> running_;
-};
-
-void check_ok(const Ended& ended) { CHECK_MESSAGE(ended.status == 0, ended.err); }
-
 // Until the process sleeps in poll(), as `events` does once it watches the group.
 bool await_watching(pid_t pid) {
 #ifdef SYS_poll
@@ -128,11 +85,6 @@ std::vector<pid_t> pids_of(const Bundle& bundle) {
 }
 
 }  // namespace
-
-#define NEEDS_GROUPS() \
-    NEEDS_ROOT();      \
-    PINFOLD_ONLY();    \
-    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine")
 
 TEST_CASE("pause: the payload stops until it is resumed") {
     NEEDS_GROUPS();
@@ -410,7 +362,11 @@ TEST_CASE("update: what is wrong is said before anything is done") {
     };
     check_fails(update({"--memory", "plenty"}), "--memory: found 'plenty'");
     check_fails(update({"-r", "-"}, R"({"cpu": {"quota": 10, "burst": 20}, "memory": {"limit": "1M"}})"), "cpu.burst");
-    check_fails(update({"-r", "-"}, R"({"cpu": {"realtimeRuntime": 10}})"), "cpu.realtimeRuntime: not supported yet");
+    check_fails(update({"-r", "-"}, R"({"cpu": {"realtimeRuntime": 10}})"),
+                "linux.resources.cpu.realtimeRuntime: cgroup v2 has no such setting");
+    check_fails(update({"--cpu-rt-period", "1000"}), "linux.resources.cpu.realtimePeriod");
+    check_fails(update({"--kernel-memory", "1M"}), "linux.resources.memory.kernel: cgroup v2 has no such setting");
+    check_ok(update({"--kernel-memory", "-1", "--kernel-memory-tcp", "-1"}));
     check_fails(update({"-r", "-"}, "{"), "standard input");
     check_fails(update({"-r", "/nowhere.json"}), "/nowhere.json");
     check_ok(update({"-r", "-"},

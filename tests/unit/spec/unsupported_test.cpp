@@ -25,33 +25,23 @@ std::vector<std::string> refused(std::string_view path, std::string_view value) 
 }  // namespace
 
 TEST_CASE("unsupported: null, zero, false and empty values ask for nothing") {
-    CHECK(refused("linux.resources.memory.kernel", "0").empty());
-    CHECK(refused("linux.resources.memory.kernelTCP", "null").empty());
-    CHECK(refused("linux.resources.memory.disableOOMKiller", "false").empty());
-    CHECK(refused("linux.resources.blockIO", R"({"weight": 0, "weightDevice": []})").empty());
-    CHECK(refused("linux.resources.network", R"({"classID": 0, "priorities": null})").empty());
-    CHECK(refused("linux.resources.unified", "{}").empty());
-    CHECK(refused("linux.resources.cpu.cpus", R"("")").empty());
-    CHECK(refused("linux.intelRdt", R"({"closID": "", "enableMonitoring": false})").empty());
+    CHECK(refused("linux.intelRdt", "null").empty());
+    CHECK(refused("linux.intelRdt", R"({"closID": "", "enableMonitoring": false, "schemata": []})").empty());
 }
 
 TEST_CASE("unsupported: anything else is refused") {
     using Paths = std::vector<std::string>;
-    CHECK(refused("linux.resources.memory.kernel", "-1") == Paths{"linux.resources.memory.kernel"});
-    CHECK(refused("linux.resources.memory.useHierarchy", "true") == Paths{"linux.resources.memory.useHierarchy"});
-    CHECK(refused("linux.resources.blockIO", R"({"weight": 0, "leafWeight": 10})") == Paths{"linux.resources.blockIO"});
-    CHECK(refused("linux.resources.blockIO.weightDevice", "[{}]") == Paths{"linux.resources.blockIO"});
-    CHECK(refused("linux.resources.rdma", R"({"mlx5": {"hcaHandles": 0}})") == Paths{"linux.resources.rdma"});
+    CHECK(refused("linux.intelRdt", R"({"closID": "", "schemata": ["L3:0=f"]})") == Paths{"linux.intelRdt"});
+    CHECK(refused("linux.intelRdt.enableMonitoring", "true") == Paths{"linux.intelRdt"});
     CHECK(refused("linux.intelRdt.closID", R"("x")") == Paths{"linux.intelRdt"});
-    CHECK(refused("linux.resources.cpu.burst", "1.5") == Paths{"linux.resources.cpu.burst"});
 }
 
 TEST_CASE("unsupported: a document of its own is looked at from its place in config.json") {
-    const Json resources = testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "seccomp": {"flags": ["x"]}})");
+    const Json document = testing::json(R"({"intelRdt": {"closID": "x"}, "seccomp": {"flags": ["x"]}})");
     Problems problems;
-    refuse_unsupported(resources, problems, "linux.resources");
+    refuse_unsupported(document, problems, "linux");
     CHECK(testing::lines(problems) ==
-          std::vector<std::string>{"memory.swappiness: not supported yet: this limit is not set"});
+          std::vector<std::string>{"intelRdt: not supported yet: classes of service are not assigned"});
 }
 
 TEST_CASE("unsupported: README.md lists exactly what is not supported yet") {

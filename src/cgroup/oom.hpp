@@ -1,0 +1,21 @@
+// What the kernel has counted of a group that ran out of memory.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace pinfold {
+
+struct OomCount {
+    uint64_t kills = 0;     // processes of the group that were killed
+    bool at_limit = false;  // it was the group's own limit, not one above it nor the host's memory
+    uint64_t limit = 0;     // in bytes; 0: none
+};
+
+// Zeros where the group has no memory controller.
+OomCount count_oom(int group);
+
+// Of the line "key N" in a file such as memory.events; 0 where there is none.
+uint64_t event_count(std::string_view events, std::string_view key);
+
+}  // namespace pinfold
