@@ -14,6 +14,7 @@
 #include "cgroup/control_files.hpp"
 #include "cgroup/controllers.hpp"
 #include "cgroup/device_program.hpp"
+#include "cgroup/write_limit.hpp"
 
 namespace pinfold {
 

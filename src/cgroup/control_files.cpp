@@ -48,22 +48,11 @@ Result<void> visit_entries(int group, unsigned char type, const Visitor& visit) 
     return {};
 }
 
-// A kernel built without swap has no file to keep swap off in.
-bool is_met_without_swap(const CgroupWrite& write) {
-    return write.file == "memory.swap.max" && write.value == "0" && ::access("/proc/swaps", F_OK) != 0;
-}
-
 }  // namespace
 
 Result<void> visit_children(int group, const Visitor& visit) { return visit_entries(group, DT_DIR, visit); }
 
 Result<void> visit_files(int group, const Visitor& visit) { return visit_entries(group, DT_REG, visit); }
-
-Result<void> write_limit(int group, const CgroupWrite& write) {
-    const auto written = write_file_at(group, write.file, write.value);
-    if (written || (written.error().code == ENOENT && is_met_without_swap(write))) return {};
-    return Error(written.error()).within(write.property);
-}
 
 bool has_event(std::string_view events, std::string_view key) {
     const auto lines = split(events, '\n');

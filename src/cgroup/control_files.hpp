@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "cgroup/limits.hpp"
 #include "cgroup/place.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
@@ -27,9 +26,6 @@ Result<UniqueFd> open_group(const CgroupPlace& place);
 using Visitor = std::function<bool(std::string_view name)>;
 Result<void> visit_children(int group, const Visitor& visit);
 Result<void> visit_files(int group, const Visitor& visit);
-
-// Sets a limit, or finds that it is met without its file. The error names the property.
-Result<void> write_limit(int group, const CgroupWrite& write);
 
 // The line "key 1" is in the text of a cgroup.events file.
 bool has_event(std::string_view events, std::string_view key);

@@ -19,6 +19,10 @@ public:
     void add(std::string_view property, std::string file, std::string value) {
         writes_.push_back({std::move(file), std::move(value), concat("linux.resources.", property)});
     }
+    void add_twins(std::string_view property, CgroupWrite write) {
+        write.property = concat("linux.resources.", property);
+        writes_.push_back(std::move(write));
+    }
     std::vector<CgroupWrite> take() { return std::move(writes_); }
 
 private:
@@ -78,25 +82,35 @@ void add_cpu(const CpuLimits& cpu, WriteList& writes) {
 }
 
 // v1's 10..1000 to v2's 1..10000, linearly.
-uint64_t io_weight(uint16_t weight) { return 1 + (std::clamp<uint64_t>(weight, 10, 1000) - 10) * 9999 / 990; }
+uint64_t io_weight(uint64_t weight) { return 1 + (std::clamp<uint64_t>(weight, 10, 1000) - 10) * 9999 / 990; }
+
+// A device obeys the one or the other: io.weight if io.cost.qos is enabled for it, io.bfq.weight, which has kept v1's
+// unit, if its scheduler is bfq.
+void add_weight(std::string_view property, std::string_view key, uint64_t weight, WriteList& writes) {
+    writes.add_twins(property, {"io.weight",
+                                concat(key, ' ', io_weight(weight)),
+                                {},
+                                "io.bfq.weight",
+                                concat(key, ' ', std::min<uint64_t>(weight, 1000))});
+}
 
 void add_throttles(const std::vector<BlockIoThrottle>& throttles, std::string_view name, std::string_view key,
                    WriteList& writes) {
-    for (const BlockIoThrottle& throttle : throttles) {
-        const std::string rate = throttle.rate == 0 ? "max" : std::to_string(throttle.rate);
-        writes.add(concat("blockIO.", name), "io.max",
-                   concat(throttle.major, ':', throttle.minor, ' ', key, '=', rate));
+    for (size_t i = 0; i < throttles.size(); ++i) {
+        const BlockIoThrottle& device = throttles[i];
+        const std::string rate = device.rate == 0 ? "max" : std::to_string(device.rate);
+        writes.add(concat("blockIO.", name, '[', i, ']'), "io.max",
+                   concat(device.major, ':', device.minor, ' ', key, '=', rate));
     }
 }
 
 void add_block_io(const BlockIoLimits& io, WriteList& writes) {
-    if (io.weight.value_or(0) != 0) {
-        writes.add("blockIO.weight", "io.weight", concat("default ", io_weight(*io.weight)));
-    }
-    for (const BlockIoDeviceWeight& device : io.weight_device) {
+    if (io.weight.value_or(0) != 0) add_weight("blockIO.weight", "default", *io.weight, writes);
+    for (size_t i = 0; i < io.weight_device.size(); ++i) {
+        const BlockIoDeviceWeight& device = io.weight_device[i];
         if (device.weight.value_or(0) == 0) continue;
-        writes.add("blockIO.weightDevice", "io.weight",
-                   concat(device.major, ':', device.minor, ' ', io_weight(*device.weight)));
+        add_weight(concat("blockIO.weightDevice[", i, ']'), concat(device.major, ':', device.minor), *device.weight,
+                   writes);
     }
     add_throttles(io.throttle_read_bps_device, "throttleReadBpsDevice", "rbps", writes);
     add_throttles(io.throttle_write_bps_device, "throttleWriteBpsDevice", "wbps", writes);
@@ -104,12 +118,18 @@ void add_block_io(const BlockIoLimits& io, WriteList& writes) {
     add_throttles(io.throttle_write_iops_device, "throttleWriteIOPSDevice", "wiops", writes);
 }
 
+// What is reserved is refused when it is asked for; what is not, when it is touched. Kernels before 5.7 know only the
+// latter.
 Result<void> add_hugepages(const std::vector<HugepageLimit>& limits, WriteList& writes) {
-    for (const HugepageLimit& limit : limits) {
-        if (limit.page_size.empty() || limit.page_size.find('/') != std::string::npos) {
-            return plain_error(concat("linux.resources.hugepageLimits: ", quoted(limit.page_size), " is no page size"));
+    for (size_t i = 0; i < limits.size(); ++i) {
+        const std::string& size = limits[i].page_size;
+        const std::string property = concat("hugepageLimits[", i, ']');
+        if (size.empty() || size.find('/') != std::string::npos) {
+            return plain_error(concat("linux.resources.", property, ": ", quoted(size), " is no page size"));
         }
-        writes.add("hugepageLimits", concat("hugetlb.", limit.page_size, ".max"), std::to_string(limit.limit));
+        const std::string limit = std::to_string(limits[i].limit);
+        writes.add_twins(property,
+                         {concat("hugetlb.", size, ".max"), limit, {}, concat("hugetlb.", size, ".rsvd.max"), limit});
     }
     return {};
 }
@@ -119,40 +139,61 @@ void add_rdma(const std::map<std::string, RdmaLimit>& devices, WriteList& writes
         std::string value = device;
         if (limit.hca_handles) value += concat(" hca_handle=", *limit.hca_handles);
         if (limit.hca_objects) value += concat(" hca_object=", *limit.hca_objects);
-        writes.add("rdma", "rdma.max", value);
+        writes.add(concat("rdma.", device), "rdma.max", value);
     }
 }
 
-// Last, so that what is said in the kernel's own words has the last word.
+// Last, so that what is said in the kernel's own words has the last word. Of a value with several lines, as io.max may
+// have, the kernel takes one at a time.
 Result<void> add_unified(const StringMap& unified, WriteList& writes) {
     for (const auto& [file, value] : unified) {
         if (file.find('/') != std::string::npos || file.find('.') == std::string::npos) {
             return plain_error(concat("linux.resources.unified: ", quoted(file), " is no control file's name"));
         }
-        writes.add(concat("unified.", file), file, value);
+        for (const std::string_view line : split(value, '\n')) {
+            if (!line.empty()) writes.add(concat("unified.", file), file, std::string(line));
+        }
     }
     return {};
 }
 
+bool has_leaf_weight(const BlockIoLimits& io) {
+    return io.leaf_weight.value_or(0) != 0 || std::ranges::any_of(io.weight_device, [](const auto& device) {
+               return device.leaf_weight.value_or(0) != 0;
+           });
+}
+
 // Properties of v1 that nothing in v2 enforces. Leaving one out silently would be a limit that is not there.
 Result<void> refuse_v1_only(const Resources& r) {
-    const std::pair<bool, const char*> table[] = {
-        {r.memory.kernel.value_or(0) > 0, "memory.kernel"},
-        {r.memory.kernel_tcp.value_or(0) > 0, "memory.kernelTCP"},
-        {r.memory.swappiness.has_value(), "memory.swappiness"},
-        {r.memory.disable_oom_killer.value_or(false), "memory.disableOOMKiller"},
-        {r.cpu.realtime_runtime.value_or(0) > 0, "cpu.realtimeRuntime"},
-        {r.cpu.realtime_period.value_or(0) > 0, "cpu.realtimePeriod"},
-        {r.block_io.leaf_weight.value_or(0) != 0, "blockIO.leafWeight"},
-        {r.network.class_id.value_or(0) != 0, "network.classID"},
-        {!r.network.priorities.empty(), "network.priorities"},
+    struct Entry {
+        bool asked;
+        const char* name;
+        const char* remedy;
+    };
+    const Entry table[] = {
+        {r.memory.kernel.value_or(0) > 0, "memory.kernel", "memory.limit counts the kernel's memory as well"},
+        {r.memory.kernel_tcp.value_or(0) > 0, "memory.kernelTCP", "memory.limit counts buffers of sockets as well"},
+        {r.memory.swappiness.has_value(), "memory.swappiness",
+         "limit swap with memory.swap, or set the host's vm.swappiness"},
+        {r.memory.disable_oom_killer.value_or(false), "memory.disableOOMKiller",
+         "spare the process with process.oomScoreAdj -1000"},
+        {r.cpu.realtime_runtime.value_or(0) > 0, "cpu.realtimeRuntime", "use process.scheduler with SCHED_DEADLINE"},
+        {r.cpu.realtime_period.value_or(0) > 0, "cpu.realtimePeriod", "use process.scheduler with SCHED_DEADLINE"},
+        {has_leaf_weight(r.block_io), "blockIO.leafWeight", "use blockIO.weight, and weights of the groups below"},
+        {r.network.class_id.value_or(0) != 0, "network.classID",
+         "match the group's path in nftables (socket cgroupv2)"},
+        {!r.network.priorities.empty(), "network.priorities", "set priorities in nftables (socket cgroupv2)"},
     };
     std::vector<std::string> refused;
-    for (const auto& [asked, name] : table) {
-        if (asked) refused.push_back(concat("linux.resources.", name));
+    std::vector<std::string> remedies;
+    for (const Entry& entry : table) {
+        if (!entry.asked) continue;
+        refused.push_back(concat("linux.resources.", entry.name));
+        if (remedies.empty() || remedies.back() != entry.remedy) remedies.emplace_back(entry.remedy);
     }
     if (refused.empty()) return {};
-    return plain_error(concat(join(refused, ", "), ": cgroup v2 has no such setting"));
+    return plain_error(concat(join(refused, ", "), ": cgroup v2 has no such setting"))
+        .with_hint(concat("leave it out; instead: ", join(remedies, "; ")));
 }
 
 }  // namespace

@@ -14,10 +14,16 @@ struct CgroupWrite {
     std::string file;      // "memory.max"
     std::string value;     // "67108864"
     std::string property;  // "linux.resources.memory.limit": what an error names
+
+    // Another file for the same property. Both are set where the kernel has both, and one of them is enough.
+    std::string twin_file{};
+    std::string twin_value{};
 };
 
 // In the order in which they have to be written. Zeros mean "not set", as engines send them. An error where the
 // numbers contradict each other or where cgroup v2 has nothing that could enforce the property.
+// memory.useHierarchy asks for nothing: cgroup v2 always counts groups below a group. memory.checkBeforeUpdate is
+// for updates alone.
 Result<std::vector<CgroupWrite>> cgroup_writes(const Resources& resources);
 
 // The write leaves a new group as the kernel made it, so it asks for no controller.

@@ -14,6 +14,7 @@
 #include "cgroup/controllers.hpp"
 #include "cgroup/device_program.hpp"
 #include "cgroup/layout.hpp"
+#include "cgroup/write_limit.hpp"
 
 namespace pinfold {
 
@@ -35,18 +36,32 @@ public:
         }
     }
 
-    // Before the write. In a file of several lines, the one with the same key is what the write changes.
+    // Before the write.
     void remember(const CgroupWrite& write) {
-        const Result<std::string> old = read_long_control(group_, write.file);
-        if (!old) return;  // then it cannot be written to either
-        const std::string key = write.value.substr(0, write.value.find(' ') + 1);
-        const std::vector<std::string_view> lines = split(*old, '\n');
-        const auto same = std::ranges::find_if(lines, [&](std::string_view line) { return line.starts_with(key); });
-        old_.push_back({write.file, std::string(key.empty() || same == lines.end() ? *old : *same), write.property});
+        remember(write.file, write.value);
+        if (!write.twin_file.empty()) remember(write.twin_file, write.twin_value);
     }
     void commit() { old_.clear(); }
 
 private:
+    // In a file of several lines, the one with the same key is what the write changes.
+    void remember(const std::string& file, const std::string& value) {
+        const Result<std::string> old = read_long_control(group_, file);
+        if (!old) return;  // then it cannot be written to either
+        const std::string key = value.substr(0, value.find(' ') + 1);
+        const std::vector<std::string_view> lines = split(*old, '\n');
+        const auto same = std::ranges::find_if(lines, [&](std::string_view line) { return line.starts_with(key); });
+        const bool has_line = !key.empty() && same != lines.end();
+        old_.push_back({file, has_line ? std::string(*same) : without_line(file, key, *old), {}});
+    }
+
+    // What takes a line back that is not there yet: devices get theirs with the first limit.
+    static std::string without_line(const std::string& file, const std::string& key, const std::string& text) {
+        if (file == "io.max") return key + "rbps=max wbps=max riops=max wiops=max";
+        if (file == "io.weight" || file == "io.bfq.weight") return key + "default";
+        return text;
+    }
+
     int group_;
     std::vector<CgroupWrite> old_;
 };
@@ -76,6 +91,22 @@ Result<void> complete_memory(int group, MemoryLimits& memory) {
     return {};
 }
 
+// The kernel would kill processes until the rest fits; memory.checkBeforeUpdate forbids that.
+Result<void> check_usage(int group, const MemoryLimits& memory) {
+    if (!memory.check_before_update.value_or(false)) return {};
+    const int64_t used = std::max<int64_t>(0, current(group, "memory.current"));
+    const int64_t swapped = std::max<int64_t>(0, current(group, "memory.swap.current"));
+    const auto refuse = [](std::string_view name, int64_t limit, int64_t usage) {
+        return plain_error(concat("linux.resources.memory.", name, ": ", limit, " is less than the ", usage,
+                                  " in use, and linux.resources.memory.checkBeforeUpdate is true"));
+    };
+    const int64_t limit = memory.limit.value_or(0);
+    const int64_t swap = memory.swap.value_or(0);
+    if (limit > 0 && limit < used) return refuse("limit", limit, used);
+    if (swap > 0 && swap < used + swapped) return refuse("swap", swap, used + swapped);
+    return {};
+}
+
 // The kernel has both in one file, "QUOTA PERIOD".
 void complete_cpu(int group, CpuLimits& cpu) {
     const bool has_quota = cpu.quota.value_or(0) != 0;
@@ -96,6 +127,7 @@ void add_zeros(const CpuLimits& cpu, std::vector<CgroupWrite>& writes) {
 
 Result<std::vector<CgroupWrite>> plan_writes(int group, Resources resources) {
     TRY(complete_memory(group, resources.memory));
+    TRY(check_usage(group, resources.memory));
     complete_cpu(group, resources.cpu);
     if (resources.pids_limit == 0) resources.pids_limit.reset();
     std::vector<CgroupWrite> writes = TRY(cgroup_writes(resources));

@@ -80,11 +80,15 @@ struct UpdateOptions {
     std::string memory;
     std::string memory_swap;
     std::string memory_reservation;
+    std::string kernel_memory;
+    std::string kernel_memory_tcp;
     std::optional<uint64_t> cpu_shares;
     std::optional<int64_t> cpu_quota;
     std::optional<uint64_t> cpu_period;
     std::optional<uint64_t> cpu_burst;
     std::optional<int64_t> cpu_idle;
+    std::optional<uint64_t> cpu_rt_period;
+    std::optional<int64_t> cpu_rt_runtime;
     std::string cpuset_cpus;
     std::string cpuset_mems;
     std::optional<int64_t> pids_limit;

@@ -151,11 +151,16 @@ void add_update_options(CLI::App& verb, UpdateOptions& options) {
     verb.add_option("--memory", options.memory, "bytes, or with a unit as in 100M; -1: unlimited")->type_name("SIZE");
     verb.add_option("--memory-swap", options.memory_swap, "memory and swap together")->type_name("SIZE");
     verb.add_option("--memory-reservation", options.memory_reservation, "soft limit")->type_name("SIZE");
+    verb.add_option("--kernel-memory", options.kernel_memory, "of the kernel, cgroup v1 only")->type_name("SIZE");
+    verb.add_option("--kernel-memory-tcp", options.kernel_memory_tcp, "of sockets, cgroup v1 only")->type_name("SIZE");
     verb.add_option("--cpu-share", options.cpu_shares, "relative weight, 2 to 262144")->type_name("N");
     verb.add_option("--cpu-quota", options.cpu_quota, "microseconds per period; -1: unlimited")->type_name("N");
     verb.add_option("--cpu-period", options.cpu_period, "microseconds")->type_name("N");
     verb.add_option("--cpu-burst", options.cpu_burst, "microseconds that may be saved up")->type_name("N");
     verb.add_option("--cpu-idle", options.cpu_idle, "1: run only when nothing else does")->type_name("N");
+    verb.add_option("--cpu-rt-period", options.cpu_rt_period, "of real-time processes, cgroup v1 only")->type_name("N");
+    verb.add_option("--cpu-rt-runtime", options.cpu_rt_runtime, "of real-time processes, cgroup v1 only")
+        ->type_name("N");
     verb.add_option("--cpuset-cpus", options.cpuset_cpus, "as in 0-3,7")->type_name("LIST");
     verb.add_option("--cpuset-mems", options.cpuset_mems, "memory nodes")->type_name("LIST");
     verb.add_option("--pids-limit", options.pids_limit, "number of tasks; -1: unlimited")->type_name("N");

@@ -9,7 +9,6 @@
 #include "cli/verbs.hpp"
 #include "spec/json.hpp"
 #include "spec/parse.hpp"
-#include "spec/unsupported.hpp"
 #include "spec/validate.hpp"
 
 namespace pinfold {
@@ -45,11 +44,15 @@ Result<void> take_options(const UpdateOptions& options, Resources& out) {
     TRY(take_size(options.memory, "--memory", out.memory.limit));
     TRY(take_size(options.memory_swap, "--memory-swap", out.memory.swap));
     TRY(take_size(options.memory_reservation, "--memory-reservation", out.memory.reservation));
+    TRY(take_size(options.kernel_memory, "--kernel-memory", out.memory.kernel));
+    TRY(take_size(options.kernel_memory_tcp, "--kernel-memory-tcp", out.memory.kernel_tcp));
     take(options.cpu_shares, out.cpu.shares);
     take(options.cpu_quota, out.cpu.quota);
     take(options.cpu_period, out.cpu.period);
     take(options.cpu_burst, out.cpu.burst);
     take(options.cpu_idle, out.cpu.idle);
+    take(options.cpu_rt_period, out.cpu.realtime_period);
+    take(options.cpu_rt_runtime, out.cpu.realtime_runtime);
     take(options.cpuset_cpus, out.cpu.cpus);
     take(options.cpuset_mems, out.cpu.mems);
     take(options.pids_limit, out.pids_limit);
@@ -63,7 +66,6 @@ Result<Resources> requested(const UpdateOptions& options) {
     if (!options.resources_file.empty()) {
         const Json document = TRY(read_document(options.resources_file));
         resources = parse_resources(document, problems);
-        refuse_unsupported(document, problems, "linux.resources");
     }
     TRY(take_options(options, resources));
     validate_resources(resources, "", problems);

@@ -70,8 +70,12 @@ Actions describe_cgroup(const CgroupPlan& cgroup) {
     Actions actions = {concat("make the group ", cgroup.place.mount, cgroup.place.path)};
     for (const std::string& controller : cgroup.controllers)
         actions.push_back(concat("enable the controller ", controller));
-    for (const CgroupWrite& write : cgroup.writes)
-        actions.push_back(concat(write.property, ": write ", quoted(write.value), " to ", write.file));
+    for (const CgroupWrite& write : cgroup.writes) {
+        std::string action = concat(write.property, ": write ", quoted(write.value), " to ", write.file);
+        if (!write.twin_file.empty())
+            action += concat(", and ", quoted(write.twin_value), " to ", write.twin_file, ", as far as there are such");
+        actions.push_back(std::move(action));
+    }
     if (cgroup.filter_devices)
         actions.push_back(concat("attach a device program of ", cgroup.device_rules.size(), " rules"));
     return actions;

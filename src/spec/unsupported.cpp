@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::string_view kSecurityModule = "labels are not set";
 constexpr std::string_view kListener = "decisions are not handed to a listener";
-constexpr std::string_view kController = "this limit is not set";
 
 constexpr auto kUnsupported = std::to_array<Unsupported>({
     {"process.selinuxLabel", kSecurityModule},
@@ -21,23 +20,6 @@ constexpr auto kUnsupported = std::to_array<Unsupported>({
     {"linux.netDevices", "network devices are not moved"},
     {"linux.seccomp.listenerPath", kListener},
     {"linux.seccomp.listenerMetadata", kListener},
-    {"linux.resources.blockIO", kController},
-    {"linux.resources.hugepageLimits", kController},
-    {"linux.resources.network", kController},
-    {"linux.resources.rdma", kController},
-    {"linux.resources.unified", kController},
-    {"linux.resources.cpu.burst", kController},
-    {"linux.resources.cpu.cpus", kController},
-    {"linux.resources.cpu.idle", kController},
-    {"linux.resources.cpu.mems", kController},
-    {"linux.resources.cpu.realtimePeriod", kController},
-    {"linux.resources.cpu.realtimeRuntime", kController},
-    {"linux.resources.memory.checkBeforeUpdate", kController},
-    {"linux.resources.memory.disableOOMKiller", kController},
-    {"linux.resources.memory.kernel", kController},
-    {"linux.resources.memory.kernelTCP", kController},
-    {"linux.resources.memory.swappiness", kController},
-    {"linux.resources.memory.useHierarchy", kController},
 });
 
 constexpr auto kOtherPlatforms = std::to_array<std::string_view>(

@@ -1,4 +1,6 @@
 // The rules for resource limits. Which limits the host can enforce is not known here.
+#include <algorithm>
+
 #include "spec/rules.hpp"
 #include "spec/validate.hpp"
 
@@ -26,13 +28,22 @@ void validate_cpu(const CpuLimits& cpu, std::string_view at, Problems& problems)
     if (cpu.idle) require_range(member_path(at, "idle"), *cpu.idle, 0, 1, problems);
 }
 
+// 0 stands for "not set".
+void require_weight(const std::string& path, std::optional<uint16_t> weight, Problems& problems) {
+    if (weight.value_or(0) != 0) require_range(path, *weight, 10, 1000, problems);
+}
+
 void validate_block_io(const BlockIoLimits& block_io, std::string_view at, Problems& problems) {
     const std::string path = member_path(at, "weightDevice");
+    require_weight(member_path(at, "weight"), block_io.weight, problems);
+    require_weight(member_path(at, "leafWeight"), block_io.leaf_weight, problems);
     for (size_t i = 0; i < block_io.weight_device.size(); ++i) {
         const BlockIoDeviceWeight& device = block_io.weight_device[i];
         if (!device.weight && !device.leaf_weight) {
             problems.add(element_path(path, i), "missing, required: weight or leafWeight");
         }
+        require_weight(member_path(element_path(path, i), "weight"), device.weight, problems);
+        require_weight(member_path(element_path(path, i), "leafWeight"), device.leaf_weight, problems);
     }
 }
 
@@ -52,6 +63,20 @@ void validate_hugepages(const std::vector<HugepageLimit>& limits, std::string_vi
     }
 }
 
+// Its own container's file, never one elsewhere; and a limit, not one of those that act on processes or on other
+// groups.
+void validate_unified(const StringMap& unified, std::string_view path, Problems& problems) {
+    constexpr std::string_view kActions[] = {"cgroup.procs",  "cgroup.threads", "cgroup.kill",
+                                             "cgroup.freeze", "cgroup.type",    "cgroup.subtree_control"};
+    for (const auto& [file, value] : unified) {
+        if (file.empty() || file == "." || file == ".." || file.find('/') != file.npos) {
+            problems.add(member_path(path, file), "not the name of a cgroup file");
+        } else if (std::ranges::find(kActions, file) != std::end(kActions)) {
+            problems.add(member_path(path, file), "not a limit: it acts on processes or on other groups");
+        }
+    }
+}
+
 }  // namespace
 
 void validate_resources(const Resources& resources, std::string_view at, Problems& problems) {
@@ -67,11 +92,7 @@ void validate_resources(const Resources& resources, std::string_view at, Problem
         if (limit.hca_handles || limit.hca_objects) continue;
         problems.add(member_path(member_path(at, "rdma"), device), "missing, required: hcaHandles or hcaObjects");
     }
-    for (const auto& [file, value] : resources.unified) {
-        // It names a file of the container's own cgroup, never one elsewhere.
-        if (!file.empty() && file != "." && file != ".." && file.find('/') == file.npos) continue;
-        problems.add(member_path(member_path(at, "unified"), file), "not the name of a cgroup file");
-    }
+    validate_unified(resources.unified, member_path(at, "unified"), problems);
 }
 
 }  // namespace pinfold

@@ -410,7 +410,11 @@ TEST_CASE("update: what is wrong is said before anything is done") {
     };
     check_fails(update({"--memory", "plenty"}), "--memory: found 'plenty'");
     check_fails(update({"-r", "-"}, R"({"cpu": {"quota": 10, "burst": 20}, "memory": {"limit": "1M"}})"), "cpu.burst");
-    check_fails(update({"-r", "-"}, R"({"cpu": {"realtimeRuntime": 10}})"), "cpu.realtimeRuntime: not supported yet");
+    check_fails(update({"-r", "-"}, R"({"cpu": {"realtimeRuntime": 10}})"),
+                "linux.resources.cpu.realtimeRuntime: cgroup v2 has no such setting");
+    check_fails(update({"--cpu-rt-period", "1000"}), "linux.resources.cpu.realtimePeriod");
+    check_fails(update({"--kernel-memory", "1M"}), "linux.resources.memory.kernel: cgroup v2 has no such setting");
+    check_ok(update({"--kernel-memory", "-1", "--kernel-memory-tcp", "-1"}));
     check_fails(update({"-r", "-"}, "{"), "standard input");
     check_fails(update({"-r", "/nowhere.json"}), "/nowhere.json");
     check_ok(update({"-r", "-"},

@@ -15,7 +15,10 @@ std::string written(const Resources& resources) {
     const auto writes = cgroup_writes(resources);
     if (!writes) return concat("error: ", writes.error().message);
     std::vector<std::string> items;
-    for (const CgroupWrite& write : *writes) items.push_back(concat(write.file, '=', write.value));
+    for (const CgroupWrite& write : *writes) {
+        items.push_back(concat(write.file, '=', write.value));
+        if (!write.twin_file.empty()) items.back() += concat(" or ", write.twin_file, '=', write.twin_value);
+    }
     return join(items, "; ");
 }
 
@@ -53,7 +56,18 @@ TEST_CASE("limits: nothing asked, nothing written") {
                 r.cpu.burst = 0;
                 r.cpu.realtime_runtime = 0;
                 r.block_io.weight = 0;
+                r.block_io.leaf_weight = 0;
+                r.block_io.weight_device = {{8, 0, 0, 0}};
+                r.network.class_id = 0;
                 r.memory.disable_oom_killer = false;
+            },
+            ""},
+           {[](Resources& r) {  // what cgroup v2 does anyway, and what no limit has to enforce
+                r.memory.kernel = -1;
+                r.memory.kernel_tcp = -1;
+                r.memory.use_hierarchy = true;
+                r.memory.check_before_update = true;
+                r.cpu.realtime_runtime = -1;
             },
             ""}});
 }
@@ -115,12 +129,12 @@ TEST_CASE("limits: processes") {
 
 TEST_CASE("limits: devices, pages, and the kernel's own words") {
     check({
-        {[](Resources& r) { r.block_io.weight = 10; }, "io.weight=default 1"},
-        {[](Resources& r) { r.block_io.weight = 1000; }, "io.weight=default 10000"},
+        {[](Resources& r) { r.block_io.weight = 10; }, "io.weight=default 1 or io.bfq.weight=default 10"},
+        {[](Resources& r) { r.block_io.weight = 1000; }, "io.weight=default 10000 or io.bfq.weight=default 1000"},
         {[](Resources& r) {
              r.block_io.weight_device = {{8, 0, 505, {}}};
          },
-         "io.weight=8:0 5000"},
+         "io.weight=8:0 5000 or io.bfq.weight=8:0 505"},
         {[](Resources& r) {
              r.block_io.throttle_read_bps_device = {{8, 0, 1048576}};
          },
@@ -132,11 +146,11 @@ TEST_CASE("limits: devices, pages, and the kernel's own words") {
         {[](Resources& r) {
              r.hugepage_limits = {{"2MB", 4194304}};
          },
-         "hugetlb.2MB.max=4194304"},
+         "hugetlb.2MB.max=4194304 or hugetlb.2MB.rsvd.max=4194304"},
         {[](Resources& r) {
              r.hugepage_limits = {{"../x", 1}};
          },
-         "error: linux.resources.hugepageLimits: '../x' is no page size"},
+         "error: linux.resources.hugepageLimits[0]: '../x' is no page size"},
         {[](Resources& r) {
              r.rdma = {{"mlx5_1", {3, 10000}}};
          },
@@ -145,6 +159,10 @@ TEST_CASE("limits: devices, pages, and the kernel's own words") {
              r.unified = {{"memory.high", "100"}}, r.pids_limit = 5;
          },
          "pids.max=5; memory.high=100"},
+        {[](Resources& r) {
+             r.unified = {{"io.max", "8:0 rbps=1\n8:16 wiops=2\n"}};
+         },
+         "io.max=8:0 rbps=1; io.max=8:16 wiops=2"},
         {[](Resources& r) {
              r.unified = {{"../memory.max", "1"}};
          },
@@ -163,9 +181,30 @@ TEST_CASE("limits: what cgroup v2 cannot enforce is refused, all of it at once")
          "cgroup v2 has no such setting"},
         {[](Resources& r) { r.memory.disable_oom_killer = true; },
          "error: linux.resources.memory.disableOOMKiller: cgroup v2 has no such setting"},
-        {[](Resources& r) { r.cpu.realtime_runtime = 950000; },
-         "error: linux.resources.cpu.realtimeRuntime: cgroup v2 has no such setting"},
+        {[](Resources& r) { r.cpu.realtime_runtime = 950000, r.cpu.realtime_period = 1000000; },
+         "error: linux.resources.cpu.realtimeRuntime, linux.resources.cpu.realtimePeriod: cgroup v2 has no such "
+         "setting"},
+        {[](Resources& r) {
+             r.block_io.weight_device = {{8, 0, 100, 10}};
+         },
+         "error: linux.resources.blockIO.leafWeight: cgroup v2 has no such setting"},
+        {[](Resources& r) {
+             r.memory.kernel_tcp = 1, r.network.priorities = {{"eth0", 1}};
+         },
+         "error: linux.resources.memory.kernelTCP, linux.resources.network.priorities: cgroup v2 has no such setting"},
     });
+}
+
+TEST_CASE("limits: a refusal says what to do instead") {
+    Resources resources;
+    resources.cpu.realtime_runtime = 1;
+    resources.cpu.realtime_period = 1;
+    resources.memory.swappiness = 60;
+    const auto refused = cgroup_writes(resources);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().hint ==
+          "leave it out; instead: limit swap with memory.swap, or set the host's vm.swappiness; use process.scheduler "
+          "with SCHED_DEADLINE");
 }
 
 TEST_CASE("limits: what a new group has anyway") {

@@ -19,8 +19,8 @@ class MadeUpGroup {
 public:
     MadeUpGroup() {
         std::filesystem::create_directory(tree_.file("web"));
-        write("cgroup.controllers", "memory cpu pids\n");
-        write("cgroup.subtree_control", "memory cpu pids\n");
+        write("cgroup.controllers", "memory cpu io pids\n");
+        write("cgroup.subtree_control", "memory cpu io pids\n");
     }
     void set(const std::string& file, const std::string& value) const { write("web/" + file, value + "\n"); }
     std::string get(const std::string& file) const {
@@ -151,12 +151,70 @@ TEST_CASE("update: all or nothing") {
     CHECK(group.get("cpu.max") == "20000 50000");
 }
 
+TEST_CASE("update: twins are set together, and put back together") {
+    const MadeUpGroup group;
+    group.set("io.weight", "default 100");
+    group.set("io.bfq.weight", "default 100");
+    Resources resources;
+    resources.block_io.weight = 110;
+    CHECK(group.update(resources) == "");
+    CHECK(group.get("io.weight") == "default 1011");
+    CHECK(group.get("io.bfq.weight") == "default 110");
+
+    group.set("io.max", "8:16 rbps=1");
+    resources.block_io.weight = 500;
+    resources.block_io.throttle_write_bps_device = {{8, 0, 4096}};
+    resources.unified = {{"memory.nonsense", "1"}};
+    CHECK(group.update(resources).find("linux.resources.unified.memory.nonsense: open ") != std::string::npos);
+    CHECK(group.get("io.weight") == "default 1011");
+    CHECK(group.get("io.bfq.weight") == "default 110");
+    CHECK(group.get("io.max") == "8:0 rbps=max wbps=max riops=max wiops=max");
+
+    const MadeUpGroup only_bfq;
+    only_bfq.set("io.bfq.weight", "default 100");
+    resources = {};
+    resources.block_io.weight = 110;
+    CHECK(only_bfq.update(resources) == "");
+    CHECK(only_bfq.get("io.bfq.weight") == "default 110");
+
+    const MadeUpGroup neither;
+    CHECK(neither.update(resources).find("linux.resources.blockIO.weight: open io.weight: ") != std::string::npos);
+}
+
+TEST_CASE("update: memory.checkBeforeUpdate refuses a limit below the usage") {
+    const MadeUpGroup group;
+    group.set("memory.max", "9000");
+    group.set("memory.swap.max", "9000");
+    group.set("memory.current", "5000");
+    group.set("memory.swap.current", "1000");
+    Resources resources;
+    resources.memory.limit = 4999;
+    resources.memory.swap = 9000;
+    resources.memory.check_before_update = true;
+    CHECK(group.update(resources) ==
+          "linux.resources.memory.limit: 4999 is less than the 5000 in use, and "
+          "linux.resources.memory.checkBeforeUpdate is true");
+    resources.memory.limit = 5000;
+    resources.memory.swap = 5999;
+    CHECK(group.update(resources) ==
+          "linux.resources.memory.swap: 5999 is less than the 6000 in use, and "
+          "linux.resources.memory.checkBeforeUpdate is true");
+    CHECK(group.get("memory.max") == "9000");
+    resources.memory.swap = 6000;
+    CHECK(group.update(resources) == "");
+    CHECK(group.get("memory.max") == "5000");
+    resources.memory.limit = 4000;
+    resources.memory.check_before_update = false;
+    CHECK(group.update(resources) == "");
+    CHECK(group.get("memory.max") == "4000");
+}
+
 TEST_CASE("update: a controller that the host lacks is named") {
     const MadeUpGroup group;
     Resources resources;
     resources.pids_limit = 5;
     resources.hugepage_limits = {{"2MB", 0}};
-    CHECK(group.update(resources).find("linux.resources.hugepageLimits: this host's cgroup v2 at ") == 0);
+    CHECK(group.update(resources).find("linux.resources.hugepageLimits[0]: this host's cgroup v2 at ") == 0);
 }
 
 TEST_CASE("update: a real kernel's refusal leaves what was there") {

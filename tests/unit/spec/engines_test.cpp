@@ -99,7 +99,6 @@ TEST_CASE("engines: the resources that they update are valid, and their zeros as
         CHECK(testing::lines(problems) == Lines{});
         CHECK(resources.memory.limit == 134217728);
         CHECK(resources.cpu.quota == 25000);
-        CHECK(unsupported_in(root, "linux.resources") == Lines{});
     }
 }
 
@@ -173,17 +172,12 @@ TEST_CASE("engines: the specification's good examples") {
     CHECK(unsupported_in(of("minimal-for-start.json")) == Lines{});
     CHECK(unsupported_in(of("linux-netdevice.json")) ==
           Lines{"linux.netDevices: not supported yet: network devices are not moved"});
-    CHECK(unsupported_in(of("linux-rdma.json")) ==
-          Lines{"linux.resources.rdma: not supported yet: this limit is not set"});
+    CHECK(unsupported_in(of("linux-rdma.json")) == Lines{});
     Lines paths;
     for (const std::string& line : unsupported_in(of("spec-example.json"))) {
         paths.push_back(line.substr(0, line.find(':')));
     }
-    CHECK(paths == Lines{"process.selinuxLabel", "linux.mountLabel", "linux.resources.blockIO",
-                         "linux.resources.hugepageLimits", "linux.resources.network", "linux.resources.cpu.burst",
-                         "linux.resources.cpu.cpus", "linux.resources.cpu.mems", "linux.resources.cpu.realtimePeriod",
-                         "linux.resources.cpu.realtimeRuntime", "linux.resources.memory.kernel",
-                         "linux.resources.memory.kernelTCP"});
+    CHECK(paths == Lines{"process.selinuxLabel", "linux.mountLabel"});
 }
 
 TEST_CASE("engines: the specification's bad examples") {

@@ -25,36 +25,25 @@ std::vector<std::string> refused(std::string_view path, std::string_view value) 
 }  // namespace
 
 TEST_CASE("unsupported: null, zero, false and empty values ask for nothing") {
-    CHECK(refused("linux.resources.memory.kernel", "0").empty());
-    CHECK(refused("linux.resources.memory.kernelTCP", "null").empty());
-    CHECK(refused("linux.resources.memory.disableOOMKiller", "false").empty());
-    CHECK(refused("linux.resources.blockIO", R"({"weight": 0, "weightDevice": []})").empty());
-    CHECK(refused("linux.resources.network", R"({"classID": 0, "priorities": null})").empty());
-    CHECK(refused("linux.resources.unified", "{}").empty());
-    CHECK(refused("linux.resources.cpu.cpus", R"("")").empty());
     CHECK(refused("process.selinuxLabel", R"("")").empty());
-    CHECK(refused("linux.intelRdt", R"({"closID": "", "enableMonitoring": false})").empty());
+    CHECK(refused("process.selinuxLabel", "null").empty());
+    CHECK(refused("linux.netDevices", "{}").empty());
+    CHECK(refused("linux.intelRdt", R"({"closID": "", "enableMonitoring": false, "schemata": []})").empty());
 }
 
 TEST_CASE("unsupported: anything else is refused") {
     using Paths = std::vector<std::string>;
-    CHECK(refused("linux.resources.memory.kernel", "-1") == Paths{"linux.resources.memory.kernel"});
-    CHECK(refused("linux.resources.memory.useHierarchy", "true") == Paths{"linux.resources.memory.useHierarchy"});
-    CHECK(refused("linux.resources.blockIO", R"({"weight": 0, "leafWeight": 10})") == Paths{"linux.resources.blockIO"});
-    CHECK(refused("linux.resources.blockIO.weightDevice", "[{}]") == Paths{"linux.resources.blockIO"});
-    CHECK(refused("linux.resources.rdma", R"({"mlx5": {"hcaHandles": 0}})") == Paths{"linux.resources.rdma"});
     CHECK(refused("linux.netDevices", R"({"eth0": {}})") == Paths{"linux.netDevices"});
     CHECK(refused("process.selinuxLabel", R"("x")") == Paths{"process.selinuxLabel"});
-    CHECK(refused("linux.resources.cpu.burst", "1.5") == Paths{"linux.resources.cpu.burst"});
+    CHECK(refused("linux.intelRdt", R"({"closID": "", "schemata": ["L3:0=f"]})") == Paths{"linux.intelRdt"});
+    CHECK(refused("linux.intelRdt.enableMonitoring", "true") == Paths{"linux.intelRdt"});
 }
 
 TEST_CASE("unsupported: a document of its own is looked at from its place in config.json") {
-    const Json resources =
-        testing::json(R"({"memory": {"swappiness": 10}, "rdma": {}, "seccomp": {"listenerPath": "/x"}})");
+    const Json process = testing::json(R"({"selinuxLabel": "x", "seccomp": {"listenerPath": "/x"}})");
     Problems problems;
-    refuse_unsupported(resources, problems, "linux.resources");
-    CHECK(testing::lines(problems) ==
-          std::vector<std::string>{"memory.swappiness: not supported yet: this limit is not set"});
+    refuse_unsupported(process, problems, "process");
+    CHECK(testing::lines(problems) == std::vector<std::string>{"selinuxLabel: not supported yet: labels are not set"});
 }
 
 TEST_CASE("unsupported: README.md lists exactly what is not supported yet") {
