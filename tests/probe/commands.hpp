@@ -39,11 +39,17 @@ Object signal_command(const Arguments& arguments);       // NUMBER: kills itself
 Object wait_signal_command(const Arguments& arguments);  // READY, each signal as it comes; ends with TERM
 Object alloc_command(const Arguments& arguments);        // MEGABYTES, touched
 Object fork_command(const Arguments& arguments);         // COUNT: how many children could live at once
+Object bomb_command(const Arguments& arguments);         // READY, then forks for ever, and so do all children
 Object orphan_command(const Arguments& arguments);       // leaves a sleeping child in a session of its own
 Object burn_command(const Arguments& arguments);         // MILLISECONDS of processor time; wall time used
 Object count_command(const Arguments& arguments);        // PATH: an ever greater number, for ever
 Object sleep_forever_command(const Arguments& arguments);
 Object print_command(const Arguments& arguments);  // TEXT to standard error
+
+// do_limits.cpp
+Object hugepages_command(const Arguments& arguments);  // COUNT [noreserve]: pages of 2 MB, touched
+Object disk_command(const Arguments& arguments);       // PATH read|write BLOCK COUNT: past the cache; wall time used
+Object rdma_command(const Arguments& arguments);       // PATH: one handle, and one object of it
 
 // do_streams.cpp
 Object connect_loopback_command(const Arguments& arguments);

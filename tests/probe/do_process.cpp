@@ -94,6 +94,12 @@ Object fork_command(const Arguments& arguments) {
     return out;
 }
 
+Object bomb_command(const Arguments& /*arguments*/) {
+    std::printf("READY\n");
+    std::fflush(stdout);
+    for (;;) ::fork();
+}
+
 Object orphan_command(const Arguments& /*arguments*/) {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -45,11 +45,16 @@ constexpr std::array kCommands = {
     Command{"wait-signal", 0, wait_signal_command},
     Command{"alloc", 1, alloc_command},
     Command{"fork", 1, fork_command},
+    Command{"bomb", 0, bomb_command},
     Command{"orphan", 0, orphan_command},
     Command{"burn", 1, burn_command},
     Command{"count", 1, count_command},
     Command{"sleep-forever", 0, sleep_forever_command},
     Command{"print", 1, print_command},
+    // limits
+    Command{"hugepages", 1, hugepages_command},
+    Command{"disk", 4, disk_command},
+    Command{"rdma", 1, rdma_command},
     // streams
     Command{"connect-loopback", 0, connect_loopback_command},
     Command{"winsize", 0, winsize_command},

@@ -1,0 +1,75 @@
+// Trying to use more than a limit allows: huge pages, a disk, an RDMA device.
+#include <fcntl.h>
+#include <rdma/ib_user_verbs.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "commands.hpp"
+
+namespace probe {
+
+namespace {
+
+constexpr size_t kHugePage = 2 << 20;
+
+long wall_ms() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// One of the oldest commands of ib_uverbs, which every driver has: a header, a request and a place for the answer.
+template <class Request, class Response>
+bool verb(int device, uint32_t command, Request request, Response& response) {
+    request.response = reinterpret_cast<uintptr_t>(&response);
+    char message[sizeof(ib_uverbs_cmd_hdr) + sizeof request];
+    const ib_uverbs_cmd_hdr header{command, sizeof message / 4, sizeof response / 4};
+    std::memcpy(message, &header, sizeof header);
+    std::memcpy(message + sizeof header, &request, sizeof request);
+    return ::write(device, message, sizeof message) == ssize_t(sizeof message);
+}
+
+}  // namespace
+
+Object hugepages_command(const Arguments& arguments) {
+    const size_t bytes = std::stoul(arguments[0]) * kHugePage;
+    const bool reserve = arguments.size() == 1 || arguments[1] != "noreserve";
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (reserve ? 0 : MAP_NORESERVE);
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (memory == MAP_FAILED) return failure();
+    for (size_t offset = 0; offset < bytes; offset += kHugePage) static_cast<volatile char*>(memory)[offset] = 1;
+    return success();
+}
+
+Object disk_command(const Arguments& arguments) {
+    const bool write = arguments[1] == "write";
+    const size_t block = std::stoul(arguments[2]);
+    const int disk = ::open(arguments[0].c_str(), (write ? O_WRONLY : O_RDONLY) | O_DIRECT | O_CLOEXEC);
+    if (disk < 0) return failure();
+    void* buffer = std::aligned_alloc(4096, block);
+    std::memset(buffer, 1, block);
+    const long begin = wall_ms();
+    for (long left = std::stol(arguments[3]); left > 0; --left) {
+        const ssize_t done = write ? ::pwrite(disk, buffer, block, 0) : ::pread(disk, buffer, block, 0);
+        if (done < 0) return failure();
+    }
+    return success().add("wall_ms", wall_ms() - begin);
+}
+
+Object rdma_command(const Arguments& arguments) {
+    const int device = ::open(arguments[0].c_str(), O_RDWR | O_CLOEXEC);
+    ib_uverbs_get_context_resp context{};
+    if (device < 0 || !verb(device, IB_USER_VERBS_CMD_GET_CONTEXT, ib_uverbs_get_context{}, context)) return failure();
+    Object out = success();
+    ib_uverbs_alloc_pd_resp domain{};
+    if (!verb(device, IB_USER_VERBS_CMD_ALLOC_PD, ib_uverbs_alloc_pd{}, domain)) {
+        out.add("object_errno", strerrorname_np(errno));
+    }
+    return out;
+}
+
+}  // namespace probe
