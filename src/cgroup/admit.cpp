@@ -1,18 +1,15 @@
 // A process's way into groups that clone3(2) knows nothing of.
 #include <fcntl.h>
 
-#include <set>
-
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
+#include "cgroup/legacy_groups.hpp"
 
 namespace pinfold {
 
 Result<void> admit_process(const CgroupPlace& place, pid_t pid) {
-    std::set<std::string> mounts;  // one hierarchy may have several controllers
-    for (const auto& [controller, mount] : place.legacy) mounts.insert(mount);
-    for (const std::string& mount : mounts) {
+    for (const std::string& mount : legacy_mounts(place)) {
         const std::string group = mount + place.path;
         TRY_IN(concat("cgroup ", group), write_file_at(AT_FDCWD, group + "/cgroup.procs", std::to_string(pid)));
     }

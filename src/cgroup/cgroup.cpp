@@ -14,6 +14,7 @@
 #include "cgroup/control_files.hpp"
 #include "cgroup/controllers.hpp"
 #include "cgroup/device_program.hpp"
+#include "cgroup/legacy_groups.hpp"
 #include "cgroup/write_limit.hpp"
 
 namespace pinfold {
@@ -84,33 +85,45 @@ Result<void> apply_device_filter(int group, const CgroupPlan& plan) {
 Result<Cgroup> Cgroup::create(const CgroupPlan& plan) {
     Cgroup group;
     if (!plan.place.exists()) return group;
+    group.place_ = plan.place;
+    group.owner_ = ::getpid();
+    Result<void> made = plan.place.mount.empty() ? Result<void>() : group.make_unified(plan);
+    if (made && !plan.place.legacy.empty()) made = make_legacy_groups(plan, group.made_);
+    if (made) return group;
+    group.remove();
+    remove_empty_home(plan.place);
+    return std::move(made).error();
+}
+
+Result<void> Cgroup::make_unified(const CgroupPlan& plan) {
     const UniqueFd mount = TRY(open_at(AT_FDCWD, plan.place.mount, O_PATH | O_DIRECTORY));
     TRY(check_controllers(mount.get(), plan));
-    group.place_ = plan.place;
-    const Result<bool> made = make_group(mount.get(), plan);
-    if (!made) {
-        remove_empty_home(plan.place);
-        return made.error();
+    if (TRY(make_group(mount.get(), plan))) {
+        made_.mount = plan.place.mount;
+        made_.path = plan.place.path;
     }
-    if (*made) group.owner_ = ::getpid();
     // A path of several names is safe here: the hierarchy has no symbolic links and no renaming.
     const std::string name = concat("cgroup ", plan.place.mount, plan.place.path);
-    group.fd_ = TRY_IN(name, open_at(mount.get(), plan.place.path.substr(1), O_PATH | O_DIRECTORY));
-    TRY_IN(name, refuse_busy(group.fd()));
-    TRY_IN(name, apply_limits(group.fd(), plan.writes));
-    TRY_IN(name, apply_device_filter(group.fd(), plan));
-    TRY_IN(name, delegate(group.fd(), plan.owner));
-    return group;
+    fd_ = TRY_IN(name, open_at(mount.get(), plan.place.path.substr(1), O_PATH | O_DIRECTORY));
+    TRY_IN(name, refuse_busy(fd()));
+    TRY_IN(name, apply_limits(fd(), plan.writes));
+    TRY_IN(name, apply_device_filter(fd(), plan));
+    TRY_IN(name, delegate(fd(), plan.owner));
+    return {};
 }
 
 Cgroup::Cgroup(Cgroup&& other) noexcept
-    : fd_(std::move(other.fd_)), place_(std::move(other.place_)), owner_(std::exchange(other.owner_, 0)) {}
+    : fd_(std::move(other.fd_)),
+      place_(std::move(other.place_)),
+      made_(std::move(other.made_)),
+      owner_(std::exchange(other.owner_, 0)) {}
 
 Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
     Cgroup taken(std::move(other));  // in between, so that assigning to itself keeps the group
     remove();
     fd_ = std::move(taken.fd_);
     place_ = std::move(taken.place_);
+    made_ = std::move(taken.made_);
     owner_ = std::exchange(taken.owner_, 0);
     return *this;
 }
@@ -121,7 +134,7 @@ void Cgroup::remove() noexcept {
     if (owner_ == 0 || owner_ != ::getpid()) return;
     owner_ = 0;
     fd_.reset();
-    if (const auto removed = remove_cgroup(place_); !removed) log_warning(removed.error().message);
+    if (const auto removed = remove_cgroup(made_); !removed) log_warning(removed.error().message);
 }
 
 }  // namespace pinfold

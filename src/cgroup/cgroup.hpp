@@ -1,4 +1,4 @@
-// A container's group in the cgroup v2 hierarchy, by files: made as planned, and removed with all it holds.
+// A container's group, by files, in cgroup v2, v1 or both: made as planned, and removed with all it holds.
 #pragma once
 
 #include <sys/types.h>
@@ -37,11 +37,13 @@ public:
     void commit() noexcept { owner_ = 0; }
 
 private:
+    Result<void> make_unified(const CgroupPlan& plan);
     void remove() noexcept;
 
     UniqueFd fd_;
     CgroupPlace place_;
-    pid_t owner_ = 0;  // who removes it, 0: nobody; a copy of this object in a forked child must not
+    CgroupPlace made_;  // what of it was not there before
+    pid_t owner_ = 0;   // who removes it, 0: nobody; a copy of this object in a forked child must not
 };
 
 // Kills what still runs in the group, removes the groups below it and then itself. One that is absent is removed.

@@ -28,7 +28,13 @@ Result<std::string> read_long_control(int dir, const std::string& path) {
     return read_all(fd.get(), path);
 }
 
-Result<std::string> directory_of(const CgroupPlace& place) { return place.mount + TRY(clean_cgroup_path(place.path)); }
+Result<std::string> directory_of(const CgroupPlace& place) {
+    const std::string path = TRY(clean_cgroup_path(place.path));
+    if (!place.mount.empty() || place.legacy.empty()) return place.mount + path;
+    // All of them hold the same processes; the freezer is the one that a payload is least likely to subdivide.
+    const auto freezer = place.legacy.find("freezer");
+    return (freezer == place.legacy.end() ? place.legacy.begin() : freezer)->second + path;
+}
 
 Result<UniqueFd> open_group(const CgroupPlace& place) {
     return open_at(AT_FDCWD, TRY(directory_of(place)), O_PATH | O_DIRECTORY);

@@ -18,7 +18,8 @@ Result<std::string> read_control(int dir, const std::string& path);
 // The same for files that may be longer and are read only once.
 Result<std::string> read_long_control(int dir, const std::string& path);
 
-// The group's directory in cgroup v2, and a handle (O_PATH) on it; what is below it is reached by openat.
+// The group's directory in cgroup v2, or in one of v1's hierarchies where there is no v2; and a handle (O_PATH) on it:
+// what is below it is reached by openat.
 Result<std::string> directory_of(const CgroupPlace& place);
 Result<UniqueFd> open_group(const CgroupPlace& place);
 

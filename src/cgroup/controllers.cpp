@@ -83,8 +83,8 @@ Result<void> check_controllers(int mount, const CgroupPlan& plan) {
     return plain_error(concat(properties_under(missing, plan), ": this host's cgroup v2 at ", plan.place.mount,
                               " has no '", join(missing, "', '"),
                               missing.size() == 1 ? "' controller" : "' controllers"))
-        .with_hint(plan.hybrid ? "the controllers are in cgroup v1 here: boot with systemd.unified_cgroup_hierarchy=1 "
-                                 "or cgroup_no_v1=all, or drop the limit"
+        .with_hint(plan.hybrid ? "nor is it mounted as cgroup v1 at /sys/fs/cgroup: mount it there, boot with "
+                                 "systemd.unified_cgroup_hierarchy=1, or drop the limit"
                                : "enable it in the kernel or in the group above this mount, or drop the limit");
 }
 

@@ -9,6 +9,7 @@
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
 #include "cgroup/deadline.hpp"
+#include "cgroup/legacy_freeze.hpp"
 
 namespace pinfold {
 
@@ -32,6 +33,7 @@ Result<bool> await_frozen(int group, bool wanted, std::chrono::milliseconds pati
 }  // namespace
 
 bool is_frozen(const CgroupPlace& place) {
+    if (place.mount.empty()) return is_legacy_frozen(place);
     const Result<UniqueFd> group = open_group(place);
     if (!group) return false;
     const Result<std::string> text = read_control(group->get(), "cgroup.freeze");
@@ -39,6 +41,7 @@ bool is_frozen(const CgroupPlace& place) {
 }
 
 Result<void> freeze_group(const CgroupPlace& place, std::chrono::milliseconds patience) {
+    if (place.mount.empty()) return freeze_legacy_group(place, patience);
     const UniqueFd group = TRY(open_group(place));
     const std::string name = concat("freeze cgroup ", place.mount, place.path);
     TRY_IN(name, write_file_at(group.get(), "cgroup.freeze", "1"));
@@ -51,12 +54,17 @@ Result<void> freeze_group(const CgroupPlace& place, std::chrono::milliseconds pa
 }
 
 Result<void> thaw_group(const CgroupPlace& place, std::chrono::milliseconds patience) {
+    if (place.mount.empty()) return thaw_legacy_group(place, patience);
     const UniqueFd group = TRY(open_group(place));
     const std::string name = concat("thaw cgroup ", place.mount, place.path);
     TRY_IN(name, write_file_at(group.get(), "cgroup.freeze", "0"));
     if (TRY_IN(name, await_frozen(group.get(), false, patience))) return {};
     return plain_error(concat(name, ": it was still frozen after ", patience.count(), " ms"))
         .with_hint("a group above it is frozen: write 0 to that one's cgroup.freeze");
+}
+
+void let_die(const CgroupPlace& place) {
+    if (place.legacy.contains("freezer")) thaw_legacy_tree(place);
 }
 
 }  // namespace pinfold

@@ -1,4 +1,5 @@
-// Stopping all that runs in a group at once, and letting it go on: the cgroup v2 freezer, which needs no controller.
+// Stopping all that runs in a group at once, and letting it go on: by the freezer of cgroup v2, which needs no
+// controller, or by that of v1 where there is no v2.
 #pragma once
 
 #include <chrono>
@@ -20,5 +21,9 @@ Result<void> freeze_group(const CgroupPlace& place, std::chrono::milliseconds pa
 
 // Returns when the group runs again.
 Result<void> thaw_group(const CgroupPlace& place, std::chrono::milliseconds patience = kFreezePatience);
+
+// What cgroup v1 has frozen, in the group or below it, dies of SIGKILL only once it is thawed: this lets it. What
+// cgroup v2 has frozen dies anyway.
+void let_die(const CgroupPlace& place);
 
 }  // namespace pinfold

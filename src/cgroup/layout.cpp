@@ -1,11 +1,16 @@
-// Where this host keeps its cgroup v2 hierarchy. Two statfs() calls at most: reading mountinfo would cost more
-// than all other questions that a start asks, and every distribution mounts it at one of these two places.
+// Where this host keeps its cgroup hierarchies. A few statfs() calls: reading mountinfo would cost more than all other
+// questions that a start asks, and every distribution mounts cgroup v2 at one of two places, and v1 by name.
 #include "cgroup/layout.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include <climits>
+
+#include "base/strings.hpp"
+#include "cgroup/control_files.hpp"
 
 namespace pinfold {
 
@@ -14,19 +19,47 @@ namespace {
 constexpr const char* kPure = "/sys/fs/cgroup";
 constexpr const char* kHybrid = "/sys/fs/cgroup/unified";
 
-bool is_cgroup2(const char* path) {
+constexpr const char* kLegacyControllers[] = {"blkio",      "cpu",     "cpuacct", "cpuset",  "devices",
+                                              "freezer",    "hugetlb", "memory",  "net_cls", "net_prio",
+                                              "perf_event", "pids",    "rdma"};
+
+bool is_mounted(const char* path, long magic) {
     struct statfs info {};
-    return ::statfs(path, &info) == 0 && info.f_type == CGROUP2_SUPER_MAGIC;
+    return ::statfs(path, &info) == 0 && info.f_type == magic;
+}
+
+// Controllers that share a hierarchy are links to where it is mounted: cpu -> cpu,cpuacct.
+std::string follow(const std::string& path) {
+    char target[PATH_MAX];
+    const ssize_t size = ::readlink(path.c_str(), target, sizeof target);
+    if (size <= 0) return path;
+    const std::string_view name(target, size_t(size));
+    return name.starts_with('/') ? std::string(name) : concat(kPure, '/', name);
+}
+
+StringMap find_legacy() {
+    StringMap found;
+    for (const char* controller : kLegacyControllers) {
+        const std::string path = concat(kPure, '/', controller);
+        if (is_mounted(path.c_str(), CGROUP_SUPER_MAGIC)) found[controller] = follow(path);
+    }
+    return found;
 }
 
 }  // namespace
 
 CgroupHost find_cgroup_host() {
     CgroupHost host;
-    if (is_cgroup2(kPure)) host.mount = kPure;
-    else if (is_cgroup2(kHybrid)) host.mount = kHybrid;
+    if (is_mounted(kPure, CGROUP2_SUPER_MAGIC)) host.mount = kPure;
+    else host.legacy = find_legacy();
+    if (host.mount.empty() && is_mounted(kHybrid, CGROUP2_SUPER_MAGIC)) host.mount = kHybrid;
     host.hybrid = host.mount == kHybrid;
-    host.writable = !host.mount.empty() && ::faccessat(AT_FDCWD, host.mount.c_str(), W_OK, AT_EACCESS) == 0;
+    if (host.hybrid && !host.legacy.empty()) {
+        const Result<std::string> list = read_control(AT_FDCWD, concat(host.mount, "/cgroup.controllers"));
+        if (list) host.controllers = *list;
+    }
+    const std::string& top = host.mount.empty() && !host.legacy.empty() ? host.legacy.begin()->second : host.mount;
+    host.writable = !top.empty() && ::faccessat(AT_FDCWD, top.c_str(), W_OK, AT_EACCESS) == 0;
     return host;
 }
 

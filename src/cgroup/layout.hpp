@@ -1,14 +1,20 @@
-// Where this host keeps its cgroup v2 hierarchy.
+// Where this host keeps its cgroup hierarchies.
 #pragma once
 
 #include <string>
 
+#include "pinfold/spec.hpp"
+
 namespace pinfold {
 
 struct CgroupHost {
-    std::string mount;     // "/sys/fs/cgroup" or "/sys/fs/cgroup/unified"; empty: cgroup v2 is mounted at neither
-    bool hybrid = false;   // v1 hierarchies beside it hold (some of) the controllers
-    bool writable = true;  // this process may make groups at the top
+    std::string mount;          // "/sys/fs/cgroup" or "/sys/fs/cgroup/unified"; empty: cgroup v2 is mounted at neither
+    bool hybrid = false;        // v1 hierarchies beside it hold (some of) the controllers
+    bool writable = true;       // this process may make groups at the top
+    StringMap legacy{};         // cgroup v1: controllers, each with the mount of its hierarchy
+    std::string controllers{};  // of cgroup v2, as cgroup.controllers lists them; known only where v1 has some as well
+
+    bool mounts_any() const { return !mount.empty() || !legacy.empty(); }
 };
 
 CgroupHost find_cgroup_host();

@@ -34,19 +34,10 @@ std::string amount(int64_t value) { return value < 0 ? "max" : std::to_string(va
 
 // The specification's swap is memory and swap together, the kernel's is swap alone.
 Result<void> add_swap(const MemoryLimits& memory, WriteList& writes) {
-    const int64_t limit = memory.limit.value_or(0);
+    TRY(check_swap(memory));
     const int64_t swap = memory.swap.value_or(0);
     if (swap == 0) return {};
-    if (swap > 0 && limit <= 0) {
-        return plain_error(
-            "linux.resources.memory.swap: counts memory and swap together, so it needs "
-            "linux.resources.memory.limit as well");
-    }
-    if (swap > 0 && swap < limit) {
-        return plain_error(concat("linux.resources.memory.swap: ", swap, " is less than linux.resources.memory.limit ",
-                                  limit, ", but counts memory and swap together"));
-    }
-    writes.add("memory.swap", "memory.swap.max", swap < 0 ? "max" : amount(swap - limit));
+    writes.add("memory.swap", "memory.swap.max", swap < 0 ? "max" : amount(swap - *memory.limit));
     return {};
 }
 
@@ -197,6 +188,21 @@ Result<void> refuse_v1_only(const Resources& r) {
 }
 
 }  // namespace
+
+Result<void> check_swap(const MemoryLimits& memory) {
+    const int64_t limit = memory.limit.value_or(0);
+    const int64_t swap = memory.swap.value_or(0);
+    if (swap > 0 && limit <= 0) {
+        return plain_error(
+            "linux.resources.memory.swap: counts memory and swap together, so it needs "
+            "linux.resources.memory.limit as well");
+    }
+    if (swap > 0 && swap < limit) {
+        return plain_error(concat("linux.resources.memory.swap: ", swap, " is less than linux.resources.memory.limit ",
+                                  limit, ", but counts memory and swap together"));
+    }
+    return {};
+}
 
 Result<std::vector<CgroupWrite>> cgroup_writes(const Resources& resources) {
     WriteList writes;

@@ -26,6 +26,9 @@ struct CgroupWrite {
 // for updates alone.
 Result<std::vector<CgroupWrite>> cgroup_writes(const Resources& resources);
 
+// Memory and swap, counted together in both versions of cgroups, fit each other.
+Result<void> check_swap(const MemoryLimits& memory);
+
 // The write leaves a new group as the kernel made it, so it asks for no controller.
 bool is_kernel_default(const CgroupWrite& write);
 

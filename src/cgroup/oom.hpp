@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cgroup/place.hpp"
+
 namespace pinfold {
 
 struct OomCount {
@@ -12,8 +14,8 @@ struct OomCount {
     uint64_t limit = 0;     // in bytes; 0: none
 };
 
-// Zeros where the group has no memory controller.
-OomCount count_oom(int group);
+// Zeros where the container has no group, or that no memory controller.
+OomCount count_oom(const CgroupPlace& place);
 
 // Of the line "key N" in a file such as memory.events; 0 where there is none.
 uint64_t event_count(std::string_view events, std::string_view key);

@@ -5,6 +5,8 @@
 
 #include "base/strings.hpp"
 #include "cgroup/device_program.hpp"
+#include "cgroup/legacy_devices.hpp"
+#include "cgroup/legacy_limits.hpp"
 
 namespace pinfold {
 
@@ -24,13 +26,13 @@ std::optional<Obstacle> find_obstacle(const CgroupHost& host, CgroupManager mana
         return Obstacle{"the systemd cgroup manager is not supported yet",
                         "use --cgroup-manager cgroupfs: for Docker, --exec-opt native.cgroupdriver=cgroupfs"};
     }
-    if (host.mount.empty()) {
-        return Obstacle{"cgroup v2 is mounted neither at /sys/fs/cgroup nor at /sys/fs/cgroup/unified",
+    if (!host.mounts_any()) {
+        return Obstacle{"neither cgroup v2 nor any controller of v1 is mounted at /sys/fs/cgroup",
                         "boot with systemd.unified_cgroup_hierarchy=1, or mount cgroup2 there; --cgroup-manager "
                         "disabled does without, and without limits"};
     }
     if (!host.writable) {
-        return Obstacle{concat(host.mount, " is not writable by this user"),
+        return Obstacle{concat(host.mount.empty() ? "/sys/fs/cgroup" : host.mount, " is not writable by this user"),
                         "run as root; --cgroup-manager disabled does without cgroups, and without limits"};
     }
     return std::nullopt;
@@ -45,6 +47,32 @@ Result<CgroupPlan> plan_without_group(const std::vector<CgroupWrite>& writes, co
     if (harmless) return CgroupPlan{};
     return plain_error(concat("linux.resources.devices: access to devices needs a cgroup, but ", obstacle.why))
         .with_hint(obstacle.hint);
+}
+
+// What cgroup v1 is to enforce.
+Result<void> plan_legacy_writes(const Resources& resources, const StringMap& legacy, CgroupPlan& plan) {
+    plan.legacy_writes = TRY(legacy_writes(resources));
+    std::erase_if(plan.legacy_writes, is_legacy_default);
+    TRY(check_legacy_controllers(plan.legacy_writes, legacy));
+    return {};
+}
+
+// By a program on the group in cgroup v2; only without one, by cgroup v1.
+Result<void> plan_device_access(const std::vector<DeviceRule>& rules, const CgroupHost& host, CgroupPlan& plan) {
+    plan.device_rules = rules;
+    if (allows_every_device(rules)) return {};
+    plan.filter_devices = !host.mount.empty();
+    if (plan.filter_devices) return {};
+    plan.device_writes = TRY(legacy_device_writes(rules));
+    return check_legacy_controllers(plan.device_writes, host.legacy);
+}
+
+// Where groups in cgroup v1 are made: to enter them costs more than the rest of a start, so only for those who use
+// them.
+StringMap plan_legacy_places(const Linux& config, const CgroupHost& host, const CgroupPlan& plan) {
+    const bool limited = !plan.legacy_writes.empty();
+    const bool measured = !config.cgroups_path.empty();  // engines look for their statistics there
+    return host.mount.empty() || limited || measured ? host.legacy : StringMap();
 }
 
 // A systemd triple (slice:prefix:name) without the systemd manager is a relative path like any other.
@@ -71,18 +99,21 @@ Result<std::string> clean_cgroup_path(std::string_view path) {
 Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const CgroupHost& host,
                                CgroupManager manager, bool new_user_namespace_or_rootless) {
     CgroupPlan plan;
-    plan.writes = TRY(cgroup_writes(config.resources));
+    const DividedResources divided = divide_resources(config.resources, host);
+    plan.writes = TRY(cgroup_writes(divided.unified));
     std::erase_if(plan.writes, is_kernel_default);
+    TRY(plan_legacy_writes(divided.legacy, host.legacy, plan));
     if (const auto obstacle = find_obstacle(host, manager)) {
         const bool harmless = manager == CgroupManager::disabled || new_user_namespace_or_rootless;
+        plan.writes.insert(plan.writes.end(), plan.legacy_writes.begin(), plan.legacy_writes.end());
         return plan_without_group(plan.writes, *obstacle, harmless);
     }
     plan.place.mount = host.mount;
     plan.hybrid = host.hybrid;
     plan.place.path = TRY_IN("linux.cgroupsPath", group_path(config.cgroups_path, id));
+    plan.place.legacy = plan_legacy_places(config, host, plan);
     plan.controllers = controllers_of(plan.writes);
-    plan.device_rules = config.resources.devices;
-    plan.filter_devices = !allows_every_device(plan.device_rules);
+    TRY(plan_device_access(config.resources.devices, host, plan));
     plan.filter_may_fail = new_user_namespace_or_rootless;
     return plan;
 }

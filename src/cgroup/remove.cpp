@@ -12,6 +12,10 @@
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
 #include "cgroup/deadline.hpp"
+#include "cgroup/freeze.hpp"
+#include "cgroup/legacy_groups.hpp"
+#include "cgroup/legacy_remove.hpp"
+#include "cgroup/remove_tree.hpp"
 
 namespace pinfold {
 
@@ -64,48 +68,6 @@ Result<void> empty_group(int group, const Deadline& deadline) {
     }
 }
 
-// Any group directly below, or an empty name.
-Result<std::string> find_child(int group) {
-    std::string child;
-    TRY(visit_children(group, [&](std::string_view name) {
-        child = name;
-        return false;
-    }));
-    return child;
-}
-
-Result<void> remove_leaf(int parent, const std::string& name, const Deadline& deadline) {
-    for (;;) {
-        if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
-        if (errno != EBUSY || deadline.left_ms() == 0) return errno_error(concat("remove ", name));
-        const UniqueFd leaf(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-        if (leaf) TRY(empty_group(leaf.get(), deadline));
-    }
-}
-
-// The group itself and all below it, leaves first. A payload can nest groups deeper than there are descriptors or
-// stack to follow them down, so this holds one group at a time and goes back up by "..".
-Result<void> remove_tree(UniqueFd parent, const std::string& top, const Deadline& deadline) {
-    std::vector<std::string> way = {top};
-    UniqueFd here = std::move(parent);
-    while (!way.empty()) {
-        UniqueFd group(::openat(here.get(), way.back().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-        if (!group && errno != ENOENT) return errno_error(concat("open ", way.back()));
-        if (group) {
-            const std::string child = TRY(find_child(group.get()));
-            if (!child.empty()) {
-                way.push_back(child);
-                here = std::move(group);
-                continue;
-            }
-        }
-        TRY(remove_leaf(here.get(), way.back(), deadline));
-        way.pop_back();
-        if (!way.empty()) here = TRY(open_at(here.get(), "..", O_PATH | O_DIRECTORY));
-    }
-    return {};
-}
-
 Result<void> remove_busy(const std::string& directory) {
     const Deadline deadline(kPatience);
     const size_t slash = directory.rfind('/');
@@ -114,7 +76,25 @@ Result<void> remove_busy(const std::string& directory) {
     const UniqueFd group(::openat(parent.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!group) return errno == ENOENT ? Result<void>() : errno_error(concat("open ", name));
     TRY(kill_tree(group.get()));
-    return remove_tree(std::move(parent), name, deadline);
+    return remove_tree(std::move(parent), name, deadline, [&](int leaf) { return empty_group(leaf, deadline); });
+}
+
+Result<void> remove_unified(const CgroupPlace& place) {
+    const std::string name = TRY(directory_of(place));
+    if (::rmdir(name.c_str()) == 0 || errno == ENOENT) return {};
+    if (errno != EBUSY && errno != ENOTEMPTY) return errno_error(concat("remove cgroup ", name));
+    let_die(place);
+    TRY_IN(concat("remove cgroup ", name), remove_busy(name));
+    return {};
+}
+
+Result<void> remove_empty_unified(const CgroupPlace& place) {
+    const std::string name = TRY(directory_of(place));
+    if (const UniqueFd events(::open(concat(name, "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)); events) {
+        if (TRY(is_populated(events.get()))) await_change(events.get(), kDyingMs);
+    }
+    if (::rmdir(name.c_str()) == 0 || errno == ENOENT) return {};
+    return errno_error(concat("remove cgroup ", name));
 }
 
 }  // namespace
@@ -122,29 +102,30 @@ Result<void> remove_busy(const std::string& directory) {
 void remove_empty_home(const CgroupPlace& place) {
     const std::string& path = place.path;
     if (!path.starts_with(concat(kCgroupHome, '/'))) return;
-    for (size_t end = path.rfind('/'); end >= kCgroupHome.size(); end = path.rfind('/', end - 1)) {
-        if (::rmdir((place.mount + path.substr(0, end)).c_str()) != 0) return;
+    std::set<std::string> mounts = legacy_mounts(place);
+    if (!place.mount.empty()) mounts.insert(place.mount);
+    for (const std::string& mount : mounts) {
+        for (size_t end = path.rfind('/'); end >= kCgroupHome.size(); end = path.rfind('/', end - 1)) {
+            if (::rmdir((mount + path.substr(0, end)).c_str()) != 0) break;
+        }
     }
 }
 
 Result<void> remove_cgroup(const CgroupPlace& place) {
     if (!place.exists()) return {};
-    const std::string name = TRY(directory_of(place));
-    const bool gone = ::rmdir(name.c_str()) == 0 || errno == ENOENT;
-    if (!gone && errno != EBUSY && errno != ENOTEMPTY) return errno_error(concat("remove cgroup ", name));
-    if (!gone) TRY_IN(concat("remove cgroup ", name), remove_busy(name));
+    TRY(clean_cgroup_path(place.path));
+    if (!place.mount.empty()) TRY(remove_unified(place));
+    if (!place.legacy.empty()) TRY(remove_legacy_groups(place));
     remove_empty_home(place);
     return {};
 }
 
 Result<void> remove_empty_cgroup(const CgroupPlace& place) {
     if (!place.exists()) return {};
-    const std::string name = TRY(directory_of(place));
-    if (const UniqueFd events(::open(concat(name, "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)); events) {
-        if (TRY(is_populated(events.get()))) await_change(events.get(), kDyingMs);
-    }
-    if (::rmdir(name.c_str()) == 0) remove_empty_home(place);
-    else if (errno != ENOENT) return errno_error(concat("remove cgroup ", name));
+    TRY(clean_cgroup_path(place.path));
+    if (!place.mount.empty()) TRY(remove_empty_unified(place));
+    if (!place.legacy.empty()) TRY(remove_empty_legacy_groups(place));
+    remove_empty_home(place);
     return {};
 }
 

@@ -9,69 +9,12 @@
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
+#include "cgroup/legacy_stats.hpp"
+#include "cgroup/stats_json.hpp"
 
 namespace pinfold {
 
 namespace {
-
-class JsonObject {
-public:
-    // The value is JSON already.
-    JsonObject& add(std::string_view key, std::string_view json) {
-        text_ += concat(text_.empty() ? "" : ",", json_quoted(key), ":", json);
-        return *this;
-    }
-    JsonObject& add(std::string_view key, uint64_t number) { return add(key, std::to_string(number)); }
-    JsonObject& add_if_any(std::string_view key, const std::string& json) {
-        return json.empty() ? *this : add(key, json);
-    }
-    std::string text() const { return concat('{', text_, '}'); }
-
-private:
-    std::string text_;
-};
-
-// Empty where the controller or the kernel has no such file.
-std::string text_of(int group, const std::string& file) {
-    Result<std::string> text = read_long_control(group, file);
-    return text ? std::move(text).value() : std::string();
-}
-
-uint64_t number_of(std::string_view text) {
-    const std::string_view word = text.substr(0, text.find('\n'));
-    return word == "max" ? UINT64_MAX : parse_number<uint64_t>(word).value_or(0);
-}
-
-uint64_t number_in(int group, const std::string& file) { return number_of(text_of(group, file)); }
-
-struct Entry {
-    std::string_view key;
-    uint64_t value;
-};
-
-// Lines of "KEY NUMBER".
-std::vector<Entry> entries_of(std::string_view text) {
-    std::vector<Entry> entries;
-    for (const std::string_view line : split(text, '\n')) {
-        const size_t blank = line.find(' ');
-        if (blank == line.npos) continue;
-        if (const auto number = parse_number<uint64_t>(line.substr(blank + 1))) {
-            entries.push_back({line.substr(0, blank), *number});
-        }
-    }
-    return entries;
-}
-
-uint64_t value_of(const std::vector<Entry>& entries, std::string_view key) {
-    const auto found = std::ranges::find(entries, key, &Entry::key);
-    return found == entries.end() ? 0 : found->value;
-}
-
-std::string to_json(const std::vector<Entry>& entries) {
-    JsonObject object;
-    for (const Entry& entry : entries) object.add(entry.key, entry.value);
-    return object.text();
-}
 
 // "some avg10=0.00 avg60=0.00 avg300=0.00 total=0", and a line for "full".
 std::string pressure(int group, const std::string& file) {
@@ -109,22 +52,6 @@ std::string cpu(int group) {
         .add("usage", usage)
         .add("throttling", throttling)
         .add_if_any("psi", pressure(group, "cpu.pressure"))
-        .text();
-}
-
-struct MemoryEntry {
-    uint64_t limit = 0;
-    uint64_t usage = 0;
-    uint64_t most = 0;
-    uint64_t failures = 0;
-};
-
-std::string to_json(const MemoryEntry& entry) {
-    return JsonObject()
-        .add("limit", entry.limit)
-        .add("usage", entry.usage)
-        .add("max", entry.most)
-        .add("failcnt", entry.failures)
         .text();
 }
 
@@ -210,14 +137,15 @@ std::string huge_pages(int group) {
 
 }  // namespace
 
-std::string stats_to_json(int group) {
+std::string stats_to_json(int group, const LegacyGroups& legacy) {
+    const auto is_in = [&](const char* controller) { return legacy.of(controller) >= 0; };
     return JsonObject()
-        .add("cpu", cpu(group))
+        .add("cpu", is_in("cpuacct") ? legacy_cpu(legacy) : cpu(group))
         .add("cpuset", "{}")
-        .add("memory", memory(group))
-        .add("pids", pids(group))
-        .add("blkio", block_io(group))
-        .add("hugetlb", huge_pages(group))
+        .add("memory", is_in("memory") ? legacy_memory(legacy) : memory(group))
+        .add("pids", pids(is_in("pids") ? legacy.of("pids") : group))
+        .add("blkio", is_in("blkio") ? legacy_block_io(legacy) : block_io(group))
+        .add("hugetlb", is_in("hugetlb") ? legacy_huge_pages(legacy) : huge_pages(group))
         .add("intel_rdt", "{}")
         .add("network_interfaces", "null")
         .text();

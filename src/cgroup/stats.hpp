@@ -3,10 +3,12 @@
 
 #include <string>
 
+#include "cgroup/legacy_groups.hpp"
+
 namespace pinfold {
 
 // The object that callers know as "data": cpu, memory, pids, blkio, hugetlb, with the kernel's pressure figures where
-// it keeps some. What has no controller here is zero or empty.
-std::string stats_to_json(int group);
+// it keeps some. What has no controller here is zero or empty. Controllers that are in cgroup v1 are asked there.
+std::string stats_to_json(int group, const LegacyGroups& legacy = {});
 
 }  // namespace pinfold

@@ -8,63 +8,19 @@
 #include <optional>
 
 #include "base/fs.hpp"
-#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
 #include "cgroup/controllers.hpp"
 #include "cgroup/device_program.hpp"
 #include "cgroup/layout.hpp"
-#include "cgroup/write_limit.hpp"
+#include "cgroup/legacy_limits.hpp"
+#include "cgroup/legacy_update.hpp"
+#include "cgroup/memory_update.hpp"
+#include "cgroup/undo.hpp"
 
 namespace pinfold {
 
 namespace {
-
-constexpr int64_t kUnlimited = -1;
-
-// Puts the old values back, the latest first, unless commit() was called.
-class Undo {
-public:
-    explicit Undo(int group) : group_(group) {}
-    Undo(const Undo&) = delete;
-    Undo& operator=(const Undo&) = delete;
-    ~Undo() {
-        while (!old_.empty()) {
-            const auto restored = write_file_at(group_, old_.back().file, old_.back().value);
-            if (!restored) log_warning(concat("put an old limit back: ", restored.error().message));
-            old_.pop_back();
-        }
-    }
-
-    // Before the write.
-    void remember(const CgroupWrite& write) {
-        remember(write.file, write.value);
-        if (!write.twin_file.empty()) remember(write.twin_file, write.twin_value);
-    }
-    void commit() { old_.clear(); }
-
-private:
-    // In a file of several lines, the one with the same key is what the write changes.
-    void remember(const std::string& file, const std::string& value) {
-        const Result<std::string> old = read_long_control(group_, file);
-        if (!old) return;  // then it cannot be written to either
-        const std::string key = value.substr(0, value.find(' ') + 1);
-        const std::vector<std::string_view> lines = split(*old, '\n');
-        const auto same = std::ranges::find_if(lines, [&](std::string_view line) { return line.starts_with(key); });
-        const bool has_line = !key.empty() && same != lines.end();
-        old_.push_back({file, has_line ? std::string(*same) : without_line(file, key, *old), {}});
-    }
-
-    // What takes a line back that is not there yet: devices get theirs with the first limit.
-    static std::string without_line(const std::string& file, const std::string& key, const std::string& text) {
-        if (file == "io.max") return key + "rbps=max wbps=max riops=max wiops=max";
-        if (file == "io.weight" || file == "io.bfq.weight") return key + "default";
-        return text;
-    }
-
-    int group_;
-    std::vector<CgroupWrite> old_;
-};
 
 // "max" and no such file both mean that nothing is limited.
 int64_t current(int group, const std::string& file) {
@@ -72,39 +28,13 @@ int64_t current(int group, const std::string& file) {
     return text ? parse_number<int64_t>(split(*text, '\n')[0]).value_or(kUnlimited) : kUnlimited;
 }
 
-// The specification's swap counts memory and swap together. Where only one of the two changes, the sum stays.
-Result<void> complete_memory(int group, MemoryLimits& memory) {
-    const int64_t limit = memory.limit.value_or(0);
-    const int64_t swap = memory.swap.value_or(0);
-    const int64_t old_limit = current(group, "memory.max");
-    const int64_t old_swap = current(group, "memory.swap.max");
-    if (limit == 0 && swap > 0 && old_limit != kUnlimited) memory.limit = old_limit;
-    if (limit == 0 || swap != 0) return {};
-    if (limit < 0) memory.swap = kUnlimited;
-    if (limit < 0 || old_limit == kUnlimited || old_swap == kUnlimited) return {};
-    if (limit > old_limit + old_swap) {
-        return plain_error(concat("linux.resources.memory.limit: ", limit, " is more than the ", old_limit + old_swap,
-                                  " that memory and swap together may have"))
-            .with_hint("change linux.resources.memory.swap (--memory-swap) at the same time");
-    }
-    memory.swap = old_limit + old_swap;
-    return {};
-}
-
-// The kernel would kill processes until the rest fits; memory.checkBeforeUpdate forbids that.
-Result<void> check_usage(int group, const MemoryLimits& memory) {
-    if (!memory.check_before_update.value_or(false)) return {};
+MemoryNow memory_now(int group) {
+    const int64_t limit = current(group, "memory.max");
+    const int64_t swap = current(group, "memory.swap.max");
     const int64_t used = std::max<int64_t>(0, current(group, "memory.current"));
     const int64_t swapped = std::max<int64_t>(0, current(group, "memory.swap.current"));
-    const auto refuse = [](std::string_view name, int64_t limit, int64_t usage) {
-        return plain_error(concat("linux.resources.memory.", name, ": ", limit, " is less than the ", usage,
-                                  " in use, and linux.resources.memory.checkBeforeUpdate is true"));
-    };
-    const int64_t limit = memory.limit.value_or(0);
-    const int64_t swap = memory.swap.value_or(0);
-    if (limit > 0 && limit < used) return refuse("limit", limit, used);
-    if (swap > 0 && swap < used + swapped) return refuse("swap", swap, used + swapped);
-    return {};
+    const bool limited = limit != kUnlimited && swap != kUnlimited;
+    return {limit, limited ? limit + swap : kUnlimited, used, used + swapped};
 }
 
 // The kernel has both in one file, "QUOTA PERIOD".
@@ -126,8 +56,7 @@ void add_zeros(const CpuLimits& cpu, std::vector<CgroupWrite>& writes) {
 }
 
 Result<std::vector<CgroupWrite>> plan_writes(int group, Resources resources) {
-    TRY(complete_memory(group, resources.memory));
-    TRY(check_usage(group, resources.memory));
+    TRY(complete_memory(memory_now(group), resources.memory));
     complete_cpu(group, resources.cpu);
     if (resources.pids_limit == 0) resources.pids_limit.reset();
     std::vector<CgroupWrite> writes = TRY(cgroup_writes(resources));
@@ -168,7 +97,14 @@ Result<void> provide_controllers(const CgroupPlace& place, const std::vector<Cgr
     plan.controllers = controllers_of(writes);
     if (plan.controllers.empty()) return {};
     const UniqueFd top = TRY(open_at(AT_FDCWD, place.mount, O_PATH | O_DIRECTORY));
-    TRY(check_controllers(top.get(), plan));
+    const Result<void> checked = check_controllers(top.get(), plan);
+    if (!checked && plan.hybrid && place.legacy.empty()) {
+        return Error(checked.error())
+            .with_hint(
+                "what cgroup v1 has here is of use only to a container that was created with a limit, or with "
+                "linux.cgroupsPath");
+    }
+    TRY(checked);
     return make_ancestors(top.get(), plan);
 }
 
@@ -177,21 +113,37 @@ Result<void> update_devices(int group, const std::vector<DeviceRule>& rules) {
     return replace_device_program(group, device_program(rules));
 }
 
+Result<void> update_unified(const CgroupPlace& place, int group, Resources resources, Undo& undo) {
+    std::vector<CgroupWrite> writes = TRY(plan_writes(group, std::move(resources)));
+    TRY(provide_controllers(place, writes));
+    sort_writes(group, writes);
+    const std::string name = concat("cgroup ", place.mount, place.path);
+    for (const CgroupWrite& write : writes) TRY_IN(name, undo.set(group, write));
+    return {};
+}
+
+// As it was when the container was created: its groups are where they are.
+CgroupHost host_of(const CgroupPlace& place) {
+    CgroupHost host;
+    host.mount = place.mount;
+    host.legacy = place.legacy;
+    if (place.mount.empty() || place.legacy.empty()) return host;
+    const Result<std::string> list = read_control(AT_FDCWD, concat(place.mount, "/cgroup.controllers"));
+    if (list) host.controllers = *list;
+    return host;
+}
+
 }  // namespace
 
-Result<void> update_cgroup(const CgroupPlace& place, Resources resources) {
+Result<void> update_cgroup(const CgroupPlace& place, const Resources& resources) {
+    const DividedResources divided = divide_resources(resources, host_of(place));
     const UniqueFd group = TRY(open_group(place));
-    const std::vector<DeviceRule> devices = std::move(resources.devices);
-    std::vector<CgroupWrite> writes = TRY(plan_writes(group.get(), std::move(resources)));
-    TRY(provide_controllers(place, writes));
-    sort_writes(group.get(), writes);
-    Undo undo(group.get());
-    const std::string name = concat("cgroup ", place.mount, place.path);
-    for (const CgroupWrite& write : writes) {
-        undo.remember(write);
-        TRY_IN(name, write_limit(group.get(), write));
-    }
-    TRY_IN(name, update_devices(group.get(), devices));
+    const LegacyGroups legacy = TRY(LegacyGroups::open(place));
+    Undo undo;
+    if (!place.mount.empty()) TRY(update_unified(place, group.get(), divided.unified, undo));
+    TRY(update_legacy_limits(place, legacy, divided.legacy, undo));
+    TRY_IN(concat("cgroup ", place.mount, place.path), update_devices(group.get(), divided.unified.devices));
+    TRY(update_legacy_devices(place, legacy, divided.legacy.devices));
     undo.commit();
     return {};
 }

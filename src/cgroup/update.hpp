@@ -9,6 +9,6 @@ namespace pinfold {
 
 // What is unset or zero stays as it is; what is said of one half of a pair (memory and swap, quota and period) is
 // completed with what the group has. All of it comes into force, or an error says why none of it did.
-Result<void> update_cgroup(const CgroupPlace& place, Resources resources);
+Result<void> update_cgroup(const CgroupPlace& place, const Resources& resources);
 
 }  // namespace pinfold

@@ -4,19 +4,27 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/inotify.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
+#include "cgroup/legacy_oom.hpp"
 #include "cgroup/oom.hpp"
+#include "cgroup/processes.hpp"
 
 namespace pinfold {
 
 namespace {
+
+// cgroup v1 tells that it is about to kill; its count follows, and is looked at again and again for so long.
+constexpr std::chrono::milliseconds kKillPatience{1000};
+constexpr int64_t kSoonMs = 5;
 
 // The same descriptor is read again and again: poll() tells of changes since its last read.
 std::string read_again(const UniqueFd& file) {
@@ -35,24 +43,43 @@ Result<UniqueFd> watch_removals(const std::string& directory) {
     return inotify;
 }
 
-void discard(const UniqueFd& source) {
+// Whether there was anything.
+bool discard(const UniqueFd& source) {
     std::array<char, 4096> bytes{};
-    while (::read(source.get(), bytes.data(), bytes.size()) > 0) continue;
+    bool any = false;
+    while (::read(source.get(), bytes.data(), bytes.size()) > 0) any = true;
+    return any;
 }
 
 }  // namespace
 
 Result<GroupWatch> GroupWatch::create(const CgroupPlace& place) {
     GroupWatch watch;
+    watch.place_ = place;
     watch.group_ = TRY(open_group(place));
-    watch.removals_ = TRY(watch_removals(place.mount + place.path.substr(0, place.path.rfind('/'))));
-    watch.events_ = TRY(open_at(watch.group_.get(), "cgroup.events", O_RDONLY));
+    const std::string directory = TRY(directory_of(place));
+    watch.removals_ = TRY(watch_removals(directory.substr(0, directory.rfind('/'))));
+    if (!place.mount.empty()) watch.events_ = TRY(open_at(watch.group_.get(), "cgroup.events", O_RDONLY));
+    if (place.legacy.contains("memory")) {
+        LegacyOom oom = TRY(watch_legacy_oom(place));
+        watch.memory_events_ = std::move(oom.control);
+        watch.oom_signal_ = std::move(oom.signal);
+    }
     watch.oom_kills_ = watch.oom_kills();
     return watch;
 }
 
 // A group that was removed has nothing left to read.
-bool GroupWatch::is_deserted() const { return !has_event(read_again(events_), "populated"); }
+bool GroupWatch::is_deserted() {
+    if (events_) return !has_event(read_again(events_), "populated");
+    const Result<std::vector<pid_t>> members = group_processes(place_);
+    if (!members) return true;
+    for (const pid_t pid : *members) {
+        member_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+        if (member_) return false;
+    }
+    return true;
+}
 
 // An update may have brought the controller only lately.
 uint64_t GroupWatch::oom_kills() {
@@ -71,13 +98,21 @@ Result<GroupWatch::Event> GroupWatch::next(const Deadline& deadline) {
         if (oom_kills_ > before) return Event::oom;
         if (deserted) return Event::deserted;
         if (deadline.left_ms() == 0) return Event::none;
-        std::array changes{pollfd{events_.get(), POLLPRI, 0}, pollfd{memory_events_.get(), POLLPRI, 0},
-                           pollfd{removals_.get(), POLLIN, 0}};
-        if (::poll(changes.data(), changes.size(), static_cast<int>(deadline.left_ms())) < 0 && errno != EINTR) {
-            return errno_error("wait for events: poll");
-        }
-        discard(removals_);
+        TRY(await_change(deadline));
     }
+}
+
+Result<void> GroupWatch::await_change(const Deadline& deadline) {
+    const int64_t patience = kill_follows_.left_ms() > 0 ? std::min(kSoonMs, deadline.left_ms()) : deadline.left_ms();
+    std::array changes{pollfd{events_.get(), POLLPRI, 0}, pollfd{memory_events_.get(), POLLPRI, 0},
+                       pollfd{removals_.get(), POLLIN, 0}, pollfd{oom_signal_.get(), POLLIN, 0},
+                       pollfd{member_.get(), POLLIN, 0}};
+    if (::poll(changes.data(), changes.size(), static_cast<int>(patience)) < 0 && errno != EINTR) {
+        return errno_error("wait for events: poll");
+    }
+    discard(removals_);
+    if (discard(oom_signal_)) kill_follows_ = Deadline(kKillPatience);
+    return {};
 }
 
 }  // namespace pinfold

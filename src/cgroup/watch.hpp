@@ -24,13 +24,18 @@ public:
     Result<Event> next(const Deadline& deadline);
 
 private:
-    bool is_deserted() const;
+    bool is_deserted();
     uint64_t oom_kills();
+    Result<void> await_change(const Deadline& deadline);
 
+    CgroupPlace place_;
     UniqueFd group_;
-    UniqueFd events_;
+    UniqueFd events_;  // of cgroup v2; without, one process of the group at a time tells of its end
+    UniqueFd member_;
     UniqueFd removals_;       // of groups beside this one, and of itself
     UniqueFd memory_events_;  // empty as long as the group has no memory controller
+    UniqueFd oom_signal_;     // of cgroup v1, which tells that it is about to kill
+    Deadline kill_follows_{std::chrono::milliseconds(0)};
     uint64_t oom_kills_ = 0;  // known so far
 };
 

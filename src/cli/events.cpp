@@ -25,8 +25,8 @@ Result<milliseconds> interval_of(const std::string& text) {
     return std::clamp(rounded, milliseconds(1), milliseconds(INT32_MAX));
 }
 
-Result<void> print_stats(const std::string& id, int group) {
-    return print(concat("{\"type\":\"stats\",\"id\":", json_quoted(id), ",\"data\":", stats_to_json(group), "}\n"));
+Result<void> print_stats(const std::string& id, const std::string& data) {
+    return print(concat("{\"type\":\"stats\",\"id\":", json_quoted(id), ",\"data\":", data, "}\n"));
 }
 
 Result<void> print_oom(const std::string& id) {
@@ -40,8 +40,9 @@ Result<int> verb_events(const EventsOptions& options, const CommandLine& line) {
     const milliseconds interval = TRY(interval_of(options.interval));
     const ContainerRecord record = TRY(load_live(Operation::events, options.id, line)).record;
     GroupWatch watch = TRY(GroupWatch::create(record.cgroup));
+    const LegacyGroups legacy = TRY(LegacyGroups::open(record.cgroup));
     if (options.stats) {
-        TRY(print_stats(options.id, watch.group()));
+        TRY(print_stats(options.id, stats_to_json(watch.group(), legacy)));
         return 0;
     }
     for (;;) {
@@ -49,7 +50,7 @@ Result<int> verb_events(const EventsOptions& options, const CommandLine& line) {
         Event event = TRY(watch.next(deadline));
         for (; event == Event::oom; event = TRY(watch.next(deadline))) TRY(print_oom(options.id));
         if (event == Event::deserted) return 0;
-        TRY(print_stats(options.id, watch.group()));
+        TRY(print_stats(options.id, stats_to_json(watch.group(), legacy)));
     }
 }
 

@@ -39,7 +39,7 @@ Json hooks() {
 }
 
 Json cgroup_features() {
-    return object({{"v1", Json{false}},
+    return object({{"v1", Json{true}},
                    {"v2", Json{true}},
                    {"systemd", Json{false}},
                    {"systemdUser", Json{false}},

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/strings.hpp"
+#include "cgroup/freeze.hpp"
 #include "cgroup/processes.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/init_process.hpp"
@@ -56,6 +57,7 @@ Error has_ended(const ContainerState& state) {
 Result<void> signal_init(const ContainerState& state, int signal) {
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     if (!init || !TRY(send_signal(init.get(), signal))) return has_ended(state);
+    if (signal == SIGKILL) let_die(state.record.cgroup);
     return {};
 }
 
@@ -65,6 +67,7 @@ Result<void> signal_all(const ContainerState& state, int signal) {
     for (const pid_t pid : processes) {
         if (::kill(pid, signal) != 0 && errno != ESRCH) return errno_error(concat("send signal ", signal, " to ", pid));
     }
+    if (signal == SIGKILL) let_die(state.record.cgroup);
     return {};
 }
 

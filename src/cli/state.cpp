@@ -1,5 +1,4 @@
 // pinfold state.
-#include "cgroup/control_files.hpp"
 #include "cgroup/oom.hpp"
 #include "cli/verbs.hpp"
 #include "state/record.hpp"
@@ -13,9 +12,7 @@ namespace {
 constexpr const char* kOomKilled = "org.pinfold.oom-killed";
 
 void annotate_oom(ContainerRecord& record) {
-    if (!record.cgroup.exists()) return;
-    const Result<UniqueFd> group = open_group(record.cgroup);
-    const uint64_t kills = group ? count_oom(group->get()).kills : 0;
+    const uint64_t kills = count_oom(record.cgroup).kills;
     if (kills != 0) record.annotations[kOomKilled] = std::to_string(kills);
 }
 

@@ -76,10 +76,10 @@ Result<Resources> requested(const UpdateOptions& options) {
 }  // namespace
 
 Result<int> verb_update(const UpdateOptions& options, const CommandLine& line) {
-    Resources resources = TRY(requested(options));
+    const Resources resources = TRY(requested(options));
     const StateLock lock = TRY(StateLock::take(line.global.root, options.id));
     const ContainerRecord record = TRY(load_live(Operation::update, options.id, line)).record;
-    TRY(update_cgroup(record.cgroup, std::move(resources)));
+    TRY(update_cgroup(record.cgroup, resources));
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -90,6 +91,34 @@ Result<void> apply_cgroup(const RootFd& root, const MountRequest& request) {
     return place_mount(mount->get(), target.get());
 }
 
+Result<void> bind_hierarchy(int tree, const MountRequest::Hierarchy& hierarchy, uint64_t attributes) {
+    if (::mkdirat(tree, hierarchy.name.c_str(), 0755) != 0) return errno_error("make its directory");
+    const UniqueFd target(::openat(tree, hierarchy.name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!target) return errno_error("open its directory");
+    const UniqueFd group = TRY(clone_tree(AT_FDCWD, hierarchy.source, false));
+    TRY(change_mount(group.get(), MountChange{.set = attributes}, false));
+    return place_mount(group.get(), target.get());
+}
+
+// What a host with cgroup v1 has there: each hierarchy in a directory, here with the container's own group in it. The
+// tmpfs is ours alone until the payload runs, so names in it are safe; it becomes read-only when it is filled.
+Result<void> apply_cgroup_tree(const RootFd& root, const MountRequest& request) {
+    const uint64_t attributes = request.filesystem.attributes;
+    FilesystemRequest writable = request.filesystem;
+    writable.attributes &= ~uint64_t{MOUNT_ATTR_RDONLY};
+    const UniqueFd tree = TRY(make_filesystem(writable));
+    const UniqueFd target = TRY(open_directory(root, request));
+    TRY(place_mount(tree.get(), target.get()));
+    for (const MountRequest::Hierarchy& hierarchy : request.hierarchies) {
+        TRY_IN(hierarchy.name, bind_hierarchy(tree.get(), hierarchy, attributes));
+    }
+    for (const Link& link : request.hierarchy_links) {
+        if (::symlinkat(link.target.c_str(), tree.get(), link.path.c_str()) != 0) return errno_error(link.path);
+    }
+    TRY(change_mount(tree.get(), MountChange{.set = attributes}, false));
+    return change(tree.get(), request);
+}
+
 Result<void> apply_remount(const RootFd& root, const MountRequest& request) {
     const UniqueFd target = TRY(root.open(request.destination, O_PATH));
     return change(target.get(), request);
@@ -111,6 +140,7 @@ Result<void> apply_mount(const RootFd& root, const MountRequest& request, Unique
         case MountRequest::Kind::bind: return apply_bind(root, request, std::move(tree));
         case MountRequest::Kind::filesystem: return apply_filesystem(root, request);
         case MountRequest::Kind::cgroup: return apply_cgroup(root, request);
+        case MountRequest::Kind::cgroup_tree: return apply_cgroup_tree(root, request);
         case MountRequest::Kind::remount: return apply_remount(root, request);
     }
     return plain_error("unknown kind of mount");

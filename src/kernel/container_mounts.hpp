@@ -3,7 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "kernel/devices.hpp"
 #include "kernel/id_maps.hpp"
 #include "kernel/mounts.hpp"
 #include "kernel/safe_path.hpp"
@@ -12,7 +14,12 @@
 namespace pinfold {
 
 struct MountRequest {
-    enum class Kind : uint8_t { bind, filesystem, cgroup, remount };
+    enum class Kind : uint8_t { bind, filesystem, cgroup, cgroup_tree, remount };
+    // One entry of a cgroup_tree.
+    struct Hierarchy {
+        std::string name;    // "cpu,cpuacct"
+        std::string source;  // the container's own group
+    };
 
     std::string label;  // "mounts[3] /data", for messages
     Kind kind = Kind::bind;
@@ -25,7 +32,9 @@ struct MountRequest {
     bool plain_destination = false;  // no symlink on the way: /proc and /sys decide on masks (CVE-2019-19921)
     std::optional<IdMaps> id_maps;
     bool recursive_id_maps = false;
-    std::string cgroup_source;  // Kind::cgroup: what is bound where cgroup2 cannot be mounted anew
+    std::vector<Hierarchy> hierarchies;  // Kind::cgroup_tree, a tmpfs with a bind for each
+    std::vector<Link> hierarchy_links;   // in the same, "cpu" to "cpu,cpuacct"
+    std::string cgroup_source;           // Kind::cgroup: what is bound where cgroup2 cannot be mounted anew
 };
 
 // A bind's detached tree, with its id map if it has one. The parent calls this before the clone where the child

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "base/strings.hpp"
+#include "cgroup/legacy_groups.hpp"
 
 namespace pinfold {
 
@@ -57,7 +58,11 @@ std::string mount_words(const MountRequest& mount) {
     const std::string tail =
         concat(options.empty() ? "" : " with ", options, recursive.empty() ? "" : ", the whole tree ", recursive,
                mount.copy_up ? ", starting with the image's files" : "", mount.id_maps ? ", ids mapped" : "");
+    std::vector<std::string> hierarchies;
+    for (const auto& hierarchy : mount.hierarchies) hierarchies.push_back(hierarchy.name);
     switch (mount.kind) {
+        case MountRequest::Kind::cgroup_tree:
+            return concat(mount.label, ": mount tmpfs for the groups in ", join(hierarchies, " "), tail);
         case MountRequest::Kind::bind:
             return concat(mount.label, ": ", mount.recursive ? "rbind " : "bind ", mount.filesystem.source, tail);
         case MountRequest::Kind::remount: return concat(mount.label, ": change", tail);
@@ -65,16 +70,24 @@ std::string mount_words(const MountRequest& mount) {
     }
 }
 
+std::string write_words(const CgroupWrite& write) {
+    std::string words = concat(write.property, ": write ", quoted(write.value), " to ", write.file);
+    if (!write.twin_file.empty())
+        words += concat(", and ", quoted(write.twin_value), " to ", write.twin_file, ", as far as there are such");
+    return words;
+}
+
 Actions describe_cgroup(const CgroupPlan& cgroup) {
     if (!cgroup.place.exists()) return {};
-    Actions actions = {concat("make the group ", cgroup.place.mount, cgroup.place.path)};
+    Actions actions;
+    if (!cgroup.place.mount.empty())
+        actions.push_back(concat("make the group ", cgroup.place.mount, cgroup.place.path));
+    for (const std::string& mount : legacy_mounts(cgroup.place))
+        actions.push_back(concat("make the group ", mount, cgroup.place.path));
     for (const std::string& controller : cgroup.controllers)
         actions.push_back(concat("enable the controller ", controller));
-    for (const CgroupWrite& write : cgroup.writes) {
-        std::string action = concat(write.property, ": write ", quoted(write.value), " to ", write.file);
-        if (!write.twin_file.empty())
-            action += concat(", and ", quoted(write.twin_value), " to ", write.twin_file, ", as far as there are such");
-        actions.push_back(std::move(action));
+    for (const auto* writes : {&cgroup.writes, &cgroup.legacy_writes, &cgroup.device_writes}) {
+        for (const CgroupWrite& write : *writes) actions.push_back(write_words(write));
     }
     if (cgroup.filter_devices)
         actions.push_back(concat("attach a device program of ", cgroup.device_rules.size(), " rules"));

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/strings.hpp"
+#include "cgroup/legacy_groups.hpp"
 #include "plan/plan.hpp"
 
 namespace pinfold {
@@ -173,13 +174,29 @@ void finish_filesystem(MountRequest& request, const Mount& mount, const std::str
     request.plain_destination = mount.type == "proc" || mount.type == "sysfs";
 }
 
+// The host's layout, with the container's own groups: what programs look for where there is cgroup v1.
+void finish_cgroup_tree(MountRequest& request, const CgroupPlace& place) {
+    const auto name_of = [](const std::string& mount) { return mount.substr(mount.rfind('/') + 1); };
+    request.kind = MountRequest::Kind::cgroup_tree;
+    request.filesystem.type = "tmpfs";
+    request.filesystem.options = {{"mode", "755"}};
+    for (const std::string& mount : legacy_mounts(place)) {
+        request.hierarchies.push_back({name_of(mount), mount + place.path});
+    }
+    if (!place.mount.empty()) request.hierarchies.push_back({name_of(place.mount), place.mount + place.path});
+    for (const auto& [controller, mount] : place.legacy) {
+        if (controller != name_of(mount)) request.hierarchy_links.push_back({controller, name_of(mount)});
+    }
+}
+
 void finish_cgroup(MountRequest& request, const CgroupPlan& cgroup) {
     request.kind = MountRequest::Kind::cgroup;
     request.filesystem.type = "cgroup2";
     request.filesystem.source = "cgroup";
     request.filesystem.attributes = request.change.set;
     request.change.set = request.change.clear = 0;
-    if (cgroup.place.exists()) request.cgroup_source = cgroup.place.mount + cgroup.place.path;
+    if (!cgroup.place.legacy.empty()) finish_cgroup_tree(request, cgroup.place);
+    else if (cgroup.place.exists()) request.cgroup_source = cgroup.place.mount + cgroup.place.path;
 }
 
 }  // namespace

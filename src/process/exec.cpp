@@ -134,7 +134,7 @@ Result<UniqueFd> open_group(const ContainerRecord& record, const std::string& pa
 // joins it there.
 Result<pid_t> clone_into_container(const ContainerState& state, const std::string& group, int& pidfd) {
     const ContainerRecord& record = state.record;
-    if (!record.cgroup.exists()) return clone_into(0, -1, pidfd);
+    if (!record.cgroup.exists() || record.cgroup.mount.empty()) return clone_into(0, -1, pidfd);
     const std::string below = group.empty() ? "" : TRY_IN("--cgroup", clean_cgroup_path(group));
     const UniqueFd own = TRY(open_group(record, record.cgroup.path + below));
     Result<pid_t> pid = clone_into(0, own.get(), pidfd);
@@ -142,6 +142,13 @@ Result<pid_t> clone_into_container(const ContainerState& state, const std::strin
     const std::string moved = TRY(group_of(state.pid));
     const UniqueFd of_init = TRY(open_group(record, moved));
     return clone_into(0, of_init.get(), pidfd);
+}
+
+// What clone3(2) knows nothing of. Without cgroup v2, a group of v1 is what --cgroup names.
+Result<void> admit(const CgroupPlace& container, const std::string& group, pid_t pid) {
+    CgroupPlace place = container;
+    if (place.mount.empty() && !group.empty()) place.path += TRY_IN("--cgroup", clean_cgroup_path(group));
+    return admit_process(place, pid);
 }
 
 // The namespace of processes takes effect for those to come. A normal user has the right to it only as a member of the
@@ -177,7 +184,7 @@ Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state,
     ExecContext context = TRY(make_context(plan, state, options, std::move(ends.second)));
     Child child =
         TRY(take_step(Step::clone, [&] { return start_child(plan, state, group, ends.first, std::move(context)); }));
-    TRY(admit_process(state.record.cgroup, child.pid()));
+    TRY(admit(state.record.cgroup, group, child.pid()));
     TRY(prepare_process(child.pid(), plan.process, plan.stream_owner));
     PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, options.pidfd_socket));

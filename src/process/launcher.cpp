@@ -222,7 +222,7 @@ Result<Launched> launch_once(const Launch& how, OomCount& oom) {
     Cgroup cgroup = TRY(take_step(Step::cgroup, [&] { return Cgroup::create(container.plan.cgroup); }));
     Result<Started> started = start_in(how, state, cgroup);
     if (!started) {
-        oom = count_oom(cgroup.fd());
+        oom = count_oom(container.plan.cgroup.place);
         return std::move(started).error();
     }
     return Launched{std::move(state),
@@ -240,8 +240,10 @@ bool starts_with(uint64_t limit, const Launch& how) {
     plan.hooks = {};
     plan.net_devices.clear();
     plan.process.terminal = false;
-    for (CgroupWrite& write : plan.cgroup.writes) {
-        if (write.file == "memory.max") write.value = std::to_string(limit);
+    for (std::vector<CgroupWrite>* writes : {&plan.cgroup.writes, &plan.cgroup.legacy_writes}) {
+        for (CgroupWrite& write : *writes) {
+            if (is_memory_limit(write)) write.value = std::to_string(limit);
+        }
     }
     LaunchOptions options = how.options;
     options.child = {.seccomp_cache = options.child.seccomp_cache, .detach = true};
@@ -301,7 +303,7 @@ Result<int> run_container(const NewContainer& container, const LaunchOptions& op
     launched.net_devices.commit();
     const pid_t init = launched.child.pid();
     const int exit_code = TRY(supervise_child(std::move(launched.child), signals, std::move(launched.master)));
-    const std::string oom = describe_oom(count_oom(launched.cgroup.fd()), plan, init, exit_code);
+    const std::string oom = describe_oom(count_oom(plan.cgroup.place), plan, init, exit_code);
     if (!oom.empty()) log_warning(oom);
     if (options.keep) {
         launched.keep();

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
+#include "cgroup/freeze.hpp"
 #include "kernel/init_process.hpp"
 #include "process/child.hpp"
 #include "process/hooks.hpp"
@@ -46,6 +47,7 @@ Result<void> kill_init(const ContainerState& state) {
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     if (!init) return {};
     if (!TRY(send_signal(init.get(), SIGKILL))) return {};
+    let_die(state.record.cgroup);
     return await_end(init.get());
 }
 

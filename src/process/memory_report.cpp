@@ -19,13 +19,17 @@ constexpr uint64_t kPlenty = 256 << 20;
 
 // Whose words set the limit; an update's are not known.
 std::string limit_property(const Plan& plan) {
-    const std::vector<CgroupWrite>& writes = plan.cgroup.writes;
-    const auto found = std::find_if(writes.rbegin(), writes.rend(),
-                                    [](const CgroupWrite& write) { return write.file == "memory.max"; });
+    std::vector<CgroupWrite> writes = plan.cgroup.writes;
+    writes.insert(writes.end(), plan.cgroup.legacy_writes.begin(), plan.cgroup.legacy_writes.end());
+    const auto found = std::find_if(writes.rbegin(), writes.rend(), is_memory_limit);
     return found == writes.rend() ? "linux.resources.memory.limit" : found->property;
 }
 
 }  // namespace
+
+bool is_memory_limit(const CgroupWrite& write) {
+    return write.file == "memory.max" || write.file == "memory.limit_in_bytes";
+}
 
 std::string describe_oom(const OomCount& oom, const Plan& plan, pid_t init, int exit_code) {
     if (oom.kills == 0) return {};

@@ -14,6 +14,9 @@
 
 namespace pinfold {
 
+// Of cgroup v2 or v1.
+bool is_memory_limit(const CgroupWrite& write);
+
 // Of a container that has ended, with what is known of its first process. Empty where nothing was killed.
 std::string describe_oom(const OomCount& oom, const Plan& plan, pid_t init, int exit_code);
 

@@ -167,6 +167,15 @@ bool has_controller(const std::string& name) {
     return false;
 }
 
+fs::path cgroup1_mount(const std::string& controller) {
+    for (const HostMount& mount : host_mounts()) {
+        if (mount.type == "cgroup" && ("," + mount.options + ",").find("," + controller + ",") != std::string::npos) {
+            return mount.point;
+        }
+    }
+    return {};
+}
+
 std::vector<std::string> cgroups_named(const std::string& name) {
     std::vector<std::string> found;
     for (const HostMount& mount : host_mounts()) {

@@ -34,6 +34,9 @@ fs::path cgroup2_mount();
 // True where the v2 hierarchy's controller can be given to a group below this program's root.
 bool has_controller(const std::string& name);
 
+// The mount of the v1 hierarchy that has this controller; empty where there is none.
+fs::path cgroup1_mount(const std::string& controller);
+
 // Directories with this name in any cgroup hierarchy.
 std::vector<std::string> cgroups_named(const std::string& name);
 

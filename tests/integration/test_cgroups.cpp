@@ -27,7 +27,9 @@ std::string group_while_running(Bundle& bundle, const RunOptions& options = {}) 
     const auto running = start(bundle, with_pid);
     REQUIRE(running->read_line() == "READY");
     const std::string group = group_of(await_file(pid_file));
-    if (runtime() == Runtime::pinfold) CHECK(fs::is_directory(cgroup2_mount() / fs::path(group).relative_path()));
+    if (runtime() == Runtime::pinfold && !cgroup2_mount().empty()) {
+        CHECK(fs::is_directory(cgroup2_mount() / fs::path(group).relative_path()));
+    }
     running->signal(SIGTERM);
     CHECK(running->finish().status == 0);
     return group;
@@ -87,7 +89,7 @@ TEST_CASE("cgroups: a memory limit ends what exceeds it") {
     Bundle bundle;
     bundle.config["linux"]["resources"]["memory"]["limit"] = 32 << 20;
     bundle.config["linux"]["resources"]["memory"]["swap"] = 32 << 20;
-    if (!has_controller("memory")) {
+    if (!has_controller("memory") && cgroup1_mount("memory").empty()) {
         PINFOLD_ONLY();
         return check_refused(bundle, "memory");
     }
@@ -100,7 +102,7 @@ TEST_CASE("cgroups: a limit of processes") {
     NEEDS_ROOT();
     Bundle bundle;
     bundle.config["linux"]["resources"]["pids"]["limit"] = 5;
-    if (!has_controller("pids")) {
+    if (!has_controller("pids") && cgroup1_mount("pids").empty()) {
         PINFOLD_ONLY();
         return check_refused(bundle, "pids");
     }
@@ -113,7 +115,7 @@ TEST_CASE("cgroups: a processor quota") {
     NEEDS_ROOT();
     Bundle bundle;
     bundle.config["linux"]["resources"]["cpu"] = {{"quota", 10000}, {"period", 100000}};
-    if (!has_controller("cpu")) {
+    if (!has_controller("cpu") && cgroup1_mount("cpu").empty()) {
         PINFOLD_ONLY();
         return check_refused(bundle, "cpu");
     }

@@ -160,3 +160,52 @@ TEST_CASE("plan: in a user namespace the device program may fail") {
     CHECK(plan->filter_devices);
     CHECK(plan->filter_may_fail);
 }
+
+TEST_CASE("plan: a hybrid host has groups in cgroup v1 only for those who use them") {
+    CgroupHost host{"/sys/fs/cgroup/unified", true, true, {{"memory", "/v1/memory"}, {"pids", "/v1/pids"}}, "cpu\n"};
+    const auto none = plan_for({}, host);
+    REQUIRE(none);
+    CHECK(none->place.mount == host.mount);
+    CHECK(none->place.legacy.empty());
+
+    const auto limited = plan_for(with_limits(), host);
+    REQUIRE(limited);
+    CHECK(limited->place.legacy == host.legacy);
+    CHECK(limited->controllers == std::vector<std::string>{"cpu"});
+    CHECK(properties_of(limited->legacy_writes) == "linux.resources.memory.limit, linux.resources.pids.limit");
+    CHECK(limited->filter_devices);
+    CHECK(limited->device_writes.empty());
+
+    Linux named;
+    named.cgroups_path = "/docker/1";
+    CHECK(plan_for(named, host)->place.legacy == host.legacy);
+    CHECK_FALSE(plan_for({}, host, CgroupManager::disabled)->place.exists());
+    CHECK_FALSE(plan_for(with_limits(), host, CgroupManager::disabled).has_value());
+
+    host.legacy.erase("pids");  // cgroup v2 is then asked for it, and refuses when the group is made
+    CHECK(plan_for(with_limits(), host)->controllers == std::vector<std::string>{"cpu", "pids"});
+}
+
+TEST_CASE("plan: a host with cgroup v1 alone") {
+    const CgroupHost host{"", false, true, {{"memory", "/v1/memory"}, {"cpu", "/v1/cpu"}, {"devices", "/v1/devices"}}};
+    const auto plan = plan_for({}, host);
+    REQUIRE(plan);
+    CHECK(plan->place.exists());
+    CHECK(plan->place.mount.empty());
+    CHECK(plan->place.legacy == host.legacy);
+    CHECK_FALSE(plan->filter_devices);
+    REQUIRE_FALSE(plan->device_writes.empty());
+    CHECK(plan->device_writes[0].file == "devices.deny");
+
+    const auto limited = plan_for(with_limits(), host);
+    REQUIRE_FALSE(limited.has_value());
+    CHECK(limited.error().message ==
+          "linux.resources.pids.limit: no cgroup v1 hierarchy with 'pids' is mounted below /sys/fs/cgroup");
+
+    CgroupHost without = host;
+    without.legacy.erase("devices");
+    CHECK_FALSE(plan_for({}, without).has_value());
+    Linux privileged;
+    privileged.resources.devices = {{true, 'a', {}, {}, "rwm"}};
+    CHECK(plan_for(privileged, without)->device_writes.empty());
+}
