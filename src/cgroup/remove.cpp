@@ -12,6 +12,7 @@
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
 #include "cgroup/deadline.hpp"
+#include "cgroup/scope.hpp"
 
 namespace pinfold {
 
@@ -129,6 +130,7 @@ void remove_empty_home(const CgroupPlace& place) {
 
 Result<void> remove_cgroup(const CgroupPlace& place) {
     if (!place.exists()) return {};
+    if (!place.scope.empty()) return remove_scope(place);
     const std::string name = TRY(directory_of(place));
     const bool gone = ::rmdir(name.c_str()) == 0 || errno == ENOENT;
     if (!gone && errno != EBUSY && errno != ENOTEMPTY) return errno_error(concat("remove cgroup ", name));
@@ -139,6 +141,7 @@ Result<void> remove_cgroup(const CgroupPlace& place) {
 
 Result<void> remove_empty_cgroup(const CgroupPlace& place) {
     if (!place.exists()) return {};
+    if (!place.scope.empty()) return await_end_of_scope(place);
     const std::string name = TRY(directory_of(place));
     if (const UniqueFd events(::open(concat(name, "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)); events) {
         if (TRY(is_populated(events.get()))) await_change(events.get(), kDyingMs);

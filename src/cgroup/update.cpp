@@ -14,6 +14,8 @@
 #include "cgroup/controllers.hpp"
 #include "cgroup/device_program.hpp"
 #include "cgroup/layout.hpp"
+#include "cgroup/scope.hpp"
+#include "cgroup/scope_properties.hpp"
 #include "cgroup/write_limit.hpp"
 
 namespace pinfold {
@@ -166,7 +168,8 @@ Result<void> provide_controllers(const CgroupPlace& place, const std::vector<Cgr
     plan.hybrid = find_cgroup_host().hybrid;
     plan.writes = writes;
     plan.controllers = controllers_of(writes);
-    if (plan.controllers.empty()) return {};
+    // A scope has all that systemd could give it already.
+    if (plan.controllers.empty() || !place.scope.empty()) return {};
     const UniqueFd top = TRY(open_at(AT_FDCWD, place.mount, O_PATH | O_DIRECTORY));
     TRY(check_controllers(top.get(), plan));
     return make_ancestors(top.get(), plan);
@@ -175,6 +178,13 @@ Result<void> provide_controllers(const CgroupPlace& place, const std::vector<Cgr
 Result<void> update_devices(int group, const std::vector<DeviceRule>& rules) {
     if (rules.empty()) return {};
     return replace_device_program(group, device_program(rules));
+}
+
+// What systemd writes on that occasion is what it knows, and rounded: the exact values are written once more.
+Result<void> tell_systemd(const CgroupPlace& place, int group, const std::vector<CgroupWrite>& writes) {
+    TRY(change_scope(place, limit_properties(writes)));
+    for (const CgroupWrite& write : writes) TRY(write_limit(group, write));
+    return {};
 }
 
 }  // namespace
@@ -192,6 +202,7 @@ Result<void> update_cgroup(const CgroupPlace& place, Resources resources) {
         TRY_IN(name, write_limit(group.get(), write));
     }
     TRY_IN(name, update_devices(group.get(), devices));
+    if (!place.scope.empty()) TRY(tell_systemd(place, group.get(), writes));
     undo.commit();
     return {};
 }

@@ -65,11 +65,23 @@ std::string mount_words(const MountRequest& mount) {
     }
 }
 
-Actions describe_cgroup(const CgroupPlan& cgroup) {
-    if (!cgroup.place.exists()) return {};
+Actions describe_scope(const CgroupPlan& cgroup) {
+    const CgroupPlace& place = cgroup.place;
+    Actions actions = {concat("let systemd start ", place.scope, ", the group ", place.mount, place.path)};
+    for (const std::string& property : cgroup.scope_properties) actions.push_back(concat("with ", property));
+    return actions;
+}
+
+Actions describe_own_group(const CgroupPlan& cgroup) {
     Actions actions = {concat("make the group ", cgroup.place.mount, cgroup.place.path)};
     for (const std::string& controller : cgroup.controllers)
         actions.push_back(concat("enable the controller ", controller));
+    return actions;
+}
+
+Actions describe_cgroup(const CgroupPlan& cgroup) {
+    if (!cgroup.place.exists()) return {};
+    Actions actions = cgroup.place.scope.empty() ? describe_own_group(cgroup) : describe_scope(cgroup);
     for (const CgroupWrite& write : cgroup.writes) {
         std::string action = concat(write.property, ": write ", quoted(write.value), " to ", write.file);
         if (!write.twin_file.empty())
