@@ -5,6 +5,8 @@
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "cgroup/legacy_groups.hpp"
+#include "cgroup/processes.hpp"
+#include "cgroup/scope.hpp"
 
 namespace pinfold {
 
@@ -13,7 +15,10 @@ Result<void> admit_process(const CgroupPlace& place, pid_t pid) {
         const std::string group = mount + place.path;
         TRY_IN(concat("cgroup ", group), write_file_at(AT_FDCWD, group + "/cgroup.procs", std::to_string(pid)));
     }
-    return {};
+    if (place.scope.empty()) return {};
+    const std::string group = TRY(group_of(pid));
+    if (group == place.path || group.starts_with(place.path + "/")) return {};
+    return attach_to_scope(place, pid);
 }
 
 }  // namespace pinfold

@@ -15,6 +15,8 @@
 #include "cgroup/controllers.hpp"
 #include "cgroup/device_program.hpp"
 #include "cgroup/legacy_groups.hpp"
+#include "cgroup/processes.hpp"
+#include "cgroup/scope.hpp"
 #include "cgroup/write_limit.hpp"
 
 namespace pinfold {
@@ -40,17 +42,20 @@ Result<bool> make_group(int mount, const CgroupPlan& plan) {
     }
 }
 
-// A payload would share the group with strangers, or would never run.
+// A payload would never run.
+Result<void> refuse_frozen(std::string_view events) {
+    if (!has_event(events, "frozen")) return {};
+    return plain_error("is frozen, or a group above it is")
+        .with_hint("thaw it (write 0 to its cgroup.freeze), or choose another linux.cgroupsPath");
+}
+
+// Or it would share the group with strangers.
 Result<void> refuse_busy(int group) {
     const std::string events = TRY(read_control(group, "cgroup.events"));
     if (has_event(events, "populated")) {
         return plain_error("already holds processes").with_hint("choose another linux.cgroupsPath or container id");
     }
-    if (has_event(events, "frozen")) {
-        return plain_error("is frozen, or a group above it is")
-            .with_hint("thaw it (write 0 to its cgroup.freeze), or choose another linux.cgroupsPath");
-    }
-    return {};
+    return refuse_frozen(events);
 }
 
 Result<void> apply_limits(int group, const std::vector<CgroupWrite>& writes) {
@@ -80,6 +85,41 @@ Result<void> apply_device_filter(int group, const CgroupPlan& plan) {
     return {};
 }
 
+// Looked at before the start: with a process that is about to freeze in it, a slice does not count as frozen.
+Result<void> refuse_frozen_slice(const CgroupPlace& place) {
+    for (size_t end = place.path.rfind('/'); end != std::string::npos && end > 0;
+         end = place.path.rfind('/', end - 1)) {
+        const std::string slice = place.mount + place.path.substr(0, end);
+        const Result<std::string> events = read_control(AT_FDCWD, slice + "/cgroup.events");
+        if (!events) continue;  // systemd has yet to make it
+        TRY_IN(concat("cgroup ", slice), refuse_frozen(*events));
+        return {};
+    }
+    return {};
+}
+
+// systemd decides on the place, from what it knows better; all that follows goes by the place that was planned.
+Result<void> check_place(const CgroupPlace& place, pid_t pid) {
+    const std::string actual = TRY(group_of(pid));
+    if (actual == place.path) return {};
+    return plain_error(
+        concat(place.scope, ": systemd put the container into the cgroup ", actual, ", not into ", place.path));
+}
+
+Result<void> apply_limits_to_scope(int group, const CgroupPlan& plan) {
+    const std::string controllers = TRY(read_control(group, "cgroup.controllers"));
+    for (const CgroupWrite& write : plan.writes) {
+        Result<void> written = write_limit(group, write);
+        if (written) continue;
+        const std::string_view controller = controller_of(write.file);
+        if (controller.empty() || has_word(controllers, controller)) return written;
+        return std::move(written).error().with_hint(
+            concat("systemd has not given the controller '", controller,
+                   "' to the scope; a normal user has those that Delegate= of user@.service names"));
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<Cgroup> Cgroup::create(const CgroupPlan& plan) {
@@ -98,6 +138,7 @@ Result<Cgroup> Cgroup::create(const CgroupPlan& plan) {
 Result<void> Cgroup::make_unified(const CgroupPlan& plan) {
     const UniqueFd mount = TRY(open_at(AT_FDCWD, plan.place.mount, O_PATH | O_DIRECTORY));
     TRY(check_controllers(mount.get(), plan));
+    if (!plan.place.scope.empty()) return refuse_frozen_slice(plan.place);
     if (TRY(make_group(mount.get(), plan))) {
         made_.mount = plan.place.mount;
         made_.path = plan.place.path;
@@ -107,6 +148,22 @@ Result<void> Cgroup::make_unified(const CgroupPlan& plan) {
     fd_ = TRY_IN(name, open_at(mount.get(), plan.place.path.substr(1), O_PATH | O_DIRECTORY));
     TRY_IN(name, refuse_busy(fd()));
     TRY_IN(name, apply_limits(fd(), plan.writes));
+    TRY_IN(name, apply_device_filter(fd(), plan));
+    TRY_IN(name, delegate(fd(), plan.owner));
+    return {};
+}
+
+Result<void> Cgroup::admit(const CgroupPlan& plan, pid_t pid) {
+    return place_.scope.empty() ? admit_process(place_, pid) : start_around(plan, pid);
+}
+
+Result<void> Cgroup::start_around(const CgroupPlan& plan, pid_t pid) {
+    TRY(start_scope(place_, pid, plan.scope_properties));
+    made_ = place_;  // not before: a unit of that name may have been somebody else's
+    TRY(check_place(place_, pid));
+    const std::string name = concat("cgroup ", place_.mount, place_.path);
+    fd_ = TRY(open_group(place_));
+    TRY_IN(name, apply_limits_to_scope(fd(), plan));
     TRY_IN(name, apply_device_filter(fd(), plan));
     TRY_IN(name, delegate(fd(), plan.owner));
     return {};

@@ -1,4 +1,5 @@
-// A container's group, by files, in cgroup v2, v1 or both: made as planned, and removed with all it holds.
+// A container's group, in cgroup v2, v1 or both, made by files or by systemd: as planned, and removed with all it
+// holds.
 #pragma once
 
 #include <sys/types.h>
@@ -11,15 +12,17 @@
 
 namespace pinfold {
 
-// Puts a process that waits into the groups that a clone cannot: those of cgroup v1.
+// Puts a process that waits into the groups that a clone cannot: those of cgroup v1, and a scope of systemd's that is
+// not this user's to write to.
 Result<void> admit_process(const CgroupPlace& place, pid_t pid);
 
 // Owns a group that was made for a container: it is removed, with whatever runs in it, unless commit() was called.
 class Cgroup {
 public:
-    // Limits and device program are in force before the first process can enter. A plan that is not enabled gives
-    // an empty object. A group that holds processes or is frozen is refused, and is not removed; the same goes for
-    // an empty one that was there before.
+    // Limits and device program are in force before the first process can enter, or, in a scope, before that process
+    // goes on: systemd starts one only around a process, so admit() does it. A plan without a group gives an empty
+    // object. A group that holds processes or is frozen is refused, and is not removed; the same goes for an empty one
+    // that was there before.
     static Result<Cgroup> create(const CgroupPlan& plan);
 
     Cgroup() noexcept = default;
@@ -29,15 +32,16 @@ public:
     Cgroup& operator=(const Cgroup&) = delete;
     ~Cgroup();
 
-    // For clone3(CLONE_INTO_CGROUP); -1: there is no group that a process could be cloned into.
+    // For clone3(CLONE_INTO_CGROUP); -1: there is no group that a process could be cloned into, or not before admit().
     int fd() const noexcept { return fd_.get(); }
     // Puts the container's first process, which waits, where the clone could not.
-    Result<void> admit(pid_t pid) const { return admit_process(place_, pid); }
+    Result<void> admit(const CgroupPlan& plan, pid_t pid);
     // From now on the group stays until remove_cgroup().
     void commit() noexcept { owner_ = 0; }
 
 private:
     Result<void> make_unified(const CgroupPlan& plan);
+    Result<void> start_around(const CgroupPlan& plan, pid_t pid);
     void remove() noexcept;
 
     UniqueFd fd_;

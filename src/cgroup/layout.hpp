@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cgroup/systemd_host.hpp"
 #include "pinfold/spec.hpp"
 
 namespace pinfold {
@@ -13,6 +14,7 @@ struct CgroupHost {
     bool writable = true;       // this process may make groups at the top
     StringMap legacy{};         // cgroup v1: controllers, each with the mount of its hierarchy
     std::string controllers{};  // of cgroup v2, as cgroup.controllers lists them; known only where v1 has some as well
+    SystemdHost systemd{};      // looked for only where it is asked for
 
     bool mounts_any() const { return !mount.empty() || !legacy.empty(); }
 };

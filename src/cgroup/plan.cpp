@@ -7,6 +7,9 @@
 #include "cgroup/device_program.hpp"
 #include "cgroup/legacy_devices.hpp"
 #include "cgroup/legacy_limits.hpp"
+#include "cgroup/scope.hpp"
+#include "cgroup/scope_name.hpp"
+#include "cgroup/scope_properties.hpp"
 
 namespace pinfold {
 
@@ -18,14 +21,23 @@ struct Obstacle {
     std::string hint;
 };
 
+std::optional<Obstacle> find_systemd_obstacle(const CgroupHost& host) {
+    std::string why;
+    if (!has_scope_program())
+        why = "the systemd cgroup manager is not supported by this build, which has no libsystemd";
+    else if (!host.systemd.running)
+        why = host.systemd.user ? "no systemd runs for this user" : "systemd does not run here";
+    else if (host.mount.empty()) why = "cgroup v2 is not mounted, and the systemd cgroup manager needs it";
+    else return std::nullopt;
+    return Obstacle{std::move(why),
+                    "use --cgroup-manager cgroupfs: for Docker, --exec-opt native.cgroupdriver=cgroupfs"};
+}
+
 std::optional<Obstacle> find_obstacle(const CgroupHost& host, CgroupManager manager) {
     if (manager == CgroupManager::disabled) {
         return Obstacle{"--cgroup-manager disabled was asked for", "drop these limits, or use another cgroup manager"};
     }
-    if (manager == CgroupManager::systemd) {
-        return Obstacle{"the systemd cgroup manager is not supported yet",
-                        "use --cgroup-manager cgroupfs: for Docker, --exec-opt native.cgroupdriver=cgroupfs"};
-    }
+    if (manager == CgroupManager::systemd) return find_systemd_obstacle(host);
     if (!host.mounts_any()) {
         return Obstacle{"neither cgroup v2 nor any controller of v1 is mounted at /sys/fs/cgroup",
                         "boot with systemd.unified_cgroup_hierarchy=1, or mount cgroup2 there; --cgroup-manager "
@@ -81,6 +93,15 @@ Result<std::string> group_path(const std::string& configured, const std::string&
     return clean_cgroup_path(concat(kCgroupHome, '/', configured.empty() ? id : configured));
 }
 
+Result<void> plan_scope(const std::string& configured, const std::string& id, const SystemdHost& host,
+                        CgroupPlan& plan) {
+    const ScopeName name = TRY(parse_scope_name(configured, id, host.user ? "user.slice" : "system.slice"));
+    plan.place.scope = name.unit;
+    plan.place.path = host.top + scope_path(name);
+    plan.scope_properties = scope_properties(name, id, plan.writes);
+    return {};
+}
+
 }  // namespace
 
 Result<std::string> clean_cgroup_path(std::string_view path) {
@@ -98,6 +119,11 @@ Result<std::string> clean_cgroup_path(std::string_view path) {
 
 Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const CgroupHost& host,
                                CgroupManager manager, bool new_user_namespace_or_rootless) {
+    if (manager == CgroupManager::systemd && !host.legacy.empty()) {
+        CgroupHost unified = host;  // a scope limits by cgroup v2 alone
+        unified.legacy.clear();
+        return plan_cgroup(config, id, unified, manager, new_user_namespace_or_rootless);
+    }
     CgroupPlan plan;
     const DividedResources divided = divide_resources(config.resources, host);
     plan.writes = TRY(cgroup_writes(divided.unified));
@@ -110,8 +136,12 @@ Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const
     }
     plan.place.mount = host.mount;
     plan.hybrid = host.hybrid;
-    plan.place.path = TRY_IN("linux.cgroupsPath", group_path(config.cgroups_path, id));
-    plan.place.legacy = plan_legacy_places(config, host, plan);
+    if (manager == CgroupManager::systemd) {
+        TRY_IN("linux.cgroupsPath", plan_scope(config.cgroups_path, id, host.systemd, plan));
+    } else {
+        plan.place.path = TRY_IN("linux.cgroupsPath", group_path(config.cgroups_path, id));
+        plan.place.legacy = plan_legacy_places(config, host, plan);
+    }
     plan.controllers = controllers_of(plan.writes);
     TRY(plan_device_access(config.resources.devices, host, plan));
     plan.filter_may_fail = new_user_namespace_or_rootless;

@@ -22,9 +22,10 @@ struct CgroupPlan {
     bool hybrid = false;                   // for the hint where a controller is missing
     std::vector<std::string> controllers;  // to enable in every group above
     std::vector<CgroupWrite> writes;
-    std::vector<CgroupWrite> legacy_writes;  // to cgroup v1
-    std::vector<CgroupWrite> device_writes;  // to cgroup v1, where there is no v2 for a device program
-    std::vector<DeviceRule> device_rules;    // oldest first, without the standard devices
+    std::vector<std::string> scope_properties;  // what place.scope is started with
+    std::vector<CgroupWrite> legacy_writes;     // to cgroup v1
+    std::vector<CgroupWrite> device_writes;     // to cgroup v1, where there is no v2 for a device program
+    std::vector<DeviceRule> device_rules;       // oldest first, without the standard devices
     bool filter_devices = false;
     std::optional<uid_t> owner;    // who may make groups below it; nobody: root
     bool filter_may_fail = false;  // the caller may lack the right to bpf(2), but then its payload makes no nodes

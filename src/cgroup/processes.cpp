@@ -54,4 +54,13 @@ Result<std::vector<pid_t>> group_processes(const CgroupPlace& place) {
     return pids;
 }
 
+// The line "0::/path".
+Result<std::string> group_of(pid_t pid) {
+    const std::string text = TRY(read_file(concat("/proc/", pid, "/cgroup")));
+    for (const std::string_view line : split(text, '\n')) {
+        if (line.starts_with("0::/")) return std::string(line.substr(3));
+    }
+    return plain_error(concat("process ", pid, " is in no cgroup v2 group"));
+}
+
 }  // namespace pinfold

@@ -16,6 +16,7 @@
 #include "cgroup/legacy_groups.hpp"
 #include "cgroup/legacy_remove.hpp"
 #include "cgroup/remove_tree.hpp"
+#include "cgroup/scope.hpp"
 
 namespace pinfold {
 
@@ -113,6 +114,7 @@ void remove_empty_home(const CgroupPlace& place) {
 
 Result<void> remove_cgroup(const CgroupPlace& place) {
     if (!place.exists()) return {};
+    if (!place.scope.empty()) return remove_scope(place);
     TRY(clean_cgroup_path(place.path));
     if (!place.mount.empty()) TRY(remove_unified(place));
     if (!place.legacy.empty()) TRY(remove_legacy_groups(place));
@@ -122,6 +124,7 @@ Result<void> remove_cgroup(const CgroupPlace& place) {
 
 Result<void> remove_empty_cgroup(const CgroupPlace& place) {
     if (!place.exists()) return {};
+    if (!place.scope.empty()) return await_end_of_scope(place);
     TRY(clean_cgroup_path(place.path));
     if (!place.mount.empty()) TRY(remove_empty_unified(place));
     if (!place.legacy.empty()) TRY(remove_empty_legacy_groups(place));

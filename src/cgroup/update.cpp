@@ -16,7 +16,10 @@
 #include "cgroup/legacy_limits.hpp"
 #include "cgroup/legacy_update.hpp"
 #include "cgroup/memory_update.hpp"
+#include "cgroup/scope.hpp"
+#include "cgroup/scope_properties.hpp"
 #include "cgroup/undo.hpp"
+#include "cgroup/write_limit.hpp"
 
 namespace pinfold {
 
@@ -95,7 +98,8 @@ Result<void> provide_controllers(const CgroupPlace& place, const std::vector<Cgr
     plan.hybrid = find_cgroup_host().hybrid;
     plan.writes = writes;
     plan.controllers = controllers_of(writes);
-    if (plan.controllers.empty()) return {};
+    // A scope has all that systemd could give it already.
+    if (plan.controllers.empty() || !place.scope.empty()) return {};
     const UniqueFd top = TRY(open_at(AT_FDCWD, place.mount, O_PATH | O_DIRECTORY));
     const Result<void> checked = check_controllers(top.get(), plan);
     if (!checked && plan.hybrid && place.legacy.empty()) {
@@ -113,13 +117,20 @@ Result<void> update_devices(int group, const std::vector<DeviceRule>& rules) {
     return replace_device_program(group, device_program(rules));
 }
 
+// What systemd writes on that occasion is what it knows, and rounded: the exact values are written once more.
+Result<void> tell_systemd(const CgroupPlace& place, int group, const std::vector<CgroupWrite>& writes) {
+    TRY(change_scope(place, limit_properties(writes)));
+    for (const CgroupWrite& write : writes) TRY(write_limit(group, write));
+    return {};
+}
+
 Result<void> update_unified(const CgroupPlace& place, int group, Resources resources, Undo& undo) {
     std::vector<CgroupWrite> writes = TRY(plan_writes(group, std::move(resources)));
     TRY(provide_controllers(place, writes));
     sort_writes(group, writes);
     const std::string name = concat("cgroup ", place.mount, place.path);
     for (const CgroupWrite& write : writes) TRY_IN(name, undo.set(group, write));
-    return {};
+    return place.scope.empty() ? Result<void>() : tell_systemd(place, group, writes);
 }
 
 // As it was when the container was created: its groups are where they are.

@@ -1,5 +1,6 @@
 // pinfold features: what this runtime can do, told from the tables that decide it.
 #include "base/strings.hpp"
+#include "cgroup/scope.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
 #include "kernel/capabilities.hpp"
@@ -41,8 +42,8 @@ Json hooks() {
 Json cgroup_features() {
     return object({{"v1", Json{true}},
                    {"v2", Json{true}},
-                   {"systemd", Json{false}},
-                   {"systemdUser", Json{false}},
+                   {"systemd", Json{has_scope_program()}},
+                   {"systemdUser", Json{has_scope_program()}},
                    {"rdma", supports("linux.resources.rdma")}});
 }
 

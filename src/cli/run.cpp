@@ -61,6 +61,14 @@ LaunchOptions launch_options(const RunOptions& options, const CommandLine& line)
     return launch;
 }
 
+HostFacts facts_for(const GlobalOptions& global) {
+    HostFacts facts = gather_host_facts();
+    if (global.cgroup_manager == CgroupManager::systemd) {
+        facts.cgroup.systemd = find_systemd_host(facts.is_rootless());
+    }
+    return facts;
+}
+
 template <class Launch>
 Result<int> with_plan(const RunOptions& options, const CommandLine& line, Launch launch) {
     TRY(check_container_id(options.id));
@@ -70,7 +78,8 @@ Result<int> with_plan(const RunOptions& options, const CommandLine& line, Launch
     if (!options.dry_run) TRY(protect_early(config, line.argv));
     const Spec spec = TRY(parse_config(config, file, bundle));
     TRY(check_child_options(options.child, *spec.process));
-    const Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), gather_host_facts()));
+    const Plan plan =
+        TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts_for(line.global)));
     if (options.dry_run) {
         TRY(print(dump_plan(plan)));
         return 0;

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
+#include "base/own_path.hpp"
 #include "kernel/mounts.hpp"
 
 namespace pinfold {
@@ -57,6 +58,9 @@ Result<void> run_from_readonly_binary(char** argv) {
     Result<UniqueFd> binary = readonly_clone();
     if (!binary) binary = sealed_copy();
     if (!binary) return std::move(binary).error();
+    // Where pinfold is installed is not to be seen from the clone.
+    std::string path = own_path();
+    argv[0] = path.data();
     ::execveat(binary->get(), "", argv, environ, AT_EMPTY_PATH);
     return errno_error("start again from a read-only binary");
 }

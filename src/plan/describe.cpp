@@ -77,8 +77,14 @@ std::string write_words(const CgroupWrite& write) {
     return words;
 }
 
-Actions describe_cgroup(const CgroupPlan& cgroup) {
-    if (!cgroup.place.exists()) return {};
+Actions describe_scope(const CgroupPlan& cgroup) {
+    const CgroupPlace& place = cgroup.place;
+    Actions actions = {concat("let systemd start ", place.scope, ", the group ", place.mount, place.path)};
+    for (const std::string& property : cgroup.scope_properties) actions.push_back(concat("with ", property));
+    return actions;
+}
+
+Actions describe_own_group(const CgroupPlan& cgroup) {
     Actions actions;
     if (!cgroup.place.mount.empty())
         actions.push_back(concat("make the group ", cgroup.place.mount, cgroup.place.path));
@@ -86,6 +92,12 @@ Actions describe_cgroup(const CgroupPlan& cgroup) {
         actions.push_back(concat("make the group ", mount, cgroup.place.path));
     for (const std::string& controller : cgroup.controllers)
         actions.push_back(concat("enable the controller ", controller));
+    return actions;
+}
+
+Actions describe_cgroup(const CgroupPlan& cgroup) {
+    if (!cgroup.place.exists()) return {};
+    Actions actions = cgroup.place.scope.empty() ? describe_own_group(cgroup) : describe_scope(cgroup);
     for (const auto* writes : {&cgroup.writes, &cgroup.legacy_writes, &cgroup.device_writes}) {
         for (const CgroupWrite& write : *writes) actions.push_back(write_words(write));
     }

@@ -16,6 +16,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
+#include "cgroup/processes.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/namespaces.hpp"
 #include "kernel/selinux.hpp"
@@ -116,15 +117,6 @@ Result<ExecContext> make_context(const ExecPlan& plan, const ContainerState& sta
     return context;
 }
 
-// The group that a process of the container is in, as v2 has it: the line "0::/path".
-Result<std::string> group_of(pid_t pid) {
-    const std::string text = TRY(read_file(concat("/proc/", pid, "/cgroup")));
-    for (const std::string_view line : split(text, '\n')) {
-        if (line.starts_with("0::/")) return std::string(line.substr(3));
-    }
-    return plain_error(concat("process ", pid, " is in no cgroup v2 group"));
-}
-
 Result<UniqueFd> open_group(const ContainerRecord& record, const std::string& path) {
     const std::string name = record.cgroup.mount + path;
     return TRY_IN("cgroup", open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY));
@@ -138,6 +130,9 @@ Result<pid_t> clone_into_container(const ContainerState& state, const std::strin
     const std::string below = group.empty() ? "" : TRY_IN("--cgroup", clean_cgroup_path(group));
     const UniqueFd own = TRY(open_group(record, record.cgroup.path + below));
     Result<pid_t> pid = clone_into(0, own.get(), pidfd);
+    // A normal user may not move processes out of its login: its systemd does, once the process is there.
+    const bool is_systemds = below.empty() && !record.cgroup.scope.empty();
+    if (!pid && pid.error().code == EACCES && is_systemds) return clone_into(0, -1, pidfd);
     if (pid || pid.error().code != EBUSY || !below.empty()) return pid;
     const std::string moved = TRY(group_of(state.pid));
     const UniqueFd of_init = TRY(open_group(record, moved));

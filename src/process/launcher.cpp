@@ -193,7 +193,7 @@ Result<UniqueFd> await_goal(const Launch& how, const Channel& channel, const Chi
 }
 
 // From an empty group to a child that is created, or whose payload runs.
-Result<Started> start_in(const Launch& how, const StateDir& state, const Cgroup& cgroup) {
+Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgroup) {
     const Plan& plan = how.container.plan;
     const ChildOptions& options = how.options.child;
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
@@ -202,7 +202,7 @@ Result<Started> start_in(const Launch& how, const StateDir& state, const Cgroup&
     if (how.wait_for_start)
         context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
     Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, channel, std::move(context), cgroup); }));
-    TRY(cgroup.admit(child.pid()));
+    TRY(take_step(Step::cgroup, [&] { return cgroup.admit(plan.cgroup, child.pid()); }));
     TRY(prepare_child(plan, child.pid(), state));
     MovedDevices net_devices = TRY(move_net_devices(plan, child.pid()));
     PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
