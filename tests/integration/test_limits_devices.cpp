@@ -157,7 +157,7 @@ TEST_CASE("limits: a throttled disk") {
         const json answer = run_probe(bundle, {{"disk", "/dev/disk", test.direction, "4096", "200"}}).answer();
         CHECK(answer["ok"] == true);
         CHECK(answer["wall_ms"].get<int>() >= 1600);
-        CHECK(answer["wall_ms"].get<int>() <= 2600);
+        CHECK(answer["wall_ms"].get<int>() <= 5200);
     }
 }
 
@@ -246,11 +246,23 @@ TEST_CASE("limits: handles and objects of an RDMA device") {
     bundle.bind(device.node(), "/verbs");
     json& resources = bundle.config["linux"]["resources"];
     resources["devices"].push_back({{"allow", true}, {"type", "c"}, {"major", 231}, {"access", "rw"}});
-    CHECK(run_probe(bundle, {{"rdma", "/verbs"}}).answer() == json{{"ok", true}});
+    const auto attempt = [&] {
+        const Turns payload(bundle, {{"wait-signal"}, {"rdma", "/verbs"}, {"wait-signal"}});
+        json answer = payload.go_on();
+        payload.await_ready();
+        // Without a limit at its end: Linux 6.1 crashes where a group with one goes before the device does.
+        check_ok(payload.update({"-r", "-"},
+                                R"({"rdma": {"pinfold_rxe": {"hcaHandles": 2147483647, "hcaObjects": 2147483647}}})"));
+        CHECK(payload.group_file("rdma.max") == "pinfold_rxe hca_handle=max hca_object=max ");
+        payload.go_on_without_answer();
+        CHECK(payload.end() == 0);
+        return answer;
+    };
+    CHECK(attempt() == json{{"ok", true}});
     resources["rdma"]["pinfold_rxe"] = {{"hcaHandles", 1}, {"hcaObjects", 0}};
-    CHECK(run_probe(bundle, {{"rdma", "/verbs"}}).answer() == json{{"ok", true}, {"object_errno", "EAGAIN"}});
+    CHECK(attempt() == json{{"ok", true}, {"object_errno", "EAGAIN"}});
     resources["rdma"]["pinfold_rxe"] = {{"hcaHandles", 0}};
-    CHECK(run_probe(bundle, {{"rdma", "/verbs"}}).answer() == json{{"ok", false}, {"errno", "EAGAIN"}});
+    CHECK(attempt() == json{{"ok", false}, {"errno", "EAGAIN"}});
     resources["rdma"] = {{"mlx99", {{"hcaHandles", 0}}}};
     const Outcome refused = run(bundle);
     CHECK(refused.status == 1);
