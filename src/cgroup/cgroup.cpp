@@ -58,6 +58,19 @@ Result<void> apply_limits(int group, const std::vector<CgroupWrite>& writes) {
     return {};
 }
 
+// The group itself and the files that the kernel names as safe to delegate. Never the limits.
+Result<void> delegate(int group, const std::optional<uid_t>& owner) {
+    if (!owner) return {};
+    if (::fchownat(group, "", *owner, gid_t(-1), AT_EMPTY_PATH) != 0) return errno_error("give it to its user");
+    const Result<std::string> list = read_file("/sys/kernel/cgroup/delegate");
+    const std::string files = list ? *list : "cgroup.procs\ncgroup.subtree_control\ncgroup.threads\n";
+    for (const std::string_view file : split(files, '\n')) {
+        if (file.empty() || ::fchownat(group, std::string(file).c_str(), *owner, gid_t(-1), 0) == 0) continue;
+        if (errno != ENOENT) return errno_error(concat("give ", file, " to its user"));
+    }
+    return {};
+}
+
 Result<void> apply_device_filter(int group, const CgroupPlan& plan) {
     if (!plan.filter_devices) return {};
     const auto attached = attach_device_program(group, device_program(plan.device_rules));
@@ -95,6 +108,7 @@ Result<void> Cgroup::make_unified(const CgroupPlan& plan) {
     TRY_IN(name, refuse_busy(fd()));
     TRY_IN(name, apply_limits(fd(), plan.writes));
     TRY_IN(name, apply_device_filter(fd(), plan));
+    TRY_IN(name, delegate(fd(), plan.owner));
     return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "cgroup/oom.hpp"
 #include "cgroup/plan.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
@@ -33,6 +34,8 @@ public:
     int fd() const noexcept { return fd_.get(); }
     // Puts the container's first process, which waits, where the clone could not.
     Result<void> admit(pid_t pid) const { return admit_process(place_, pid); }
+    // What it ran out of so far.
+    OomCount oom() const { return fd() < 0 || place_.legacy.contains("memory") ? count_oom(place_) : count_oom(fd()); }
     // From now on the group stays until remove_cgroup().
     void commit() noexcept { owner_ = 0; }
 

@@ -1,6 +1,9 @@
 // What a container asks of cgroups, decided before anything is touched. Pure.
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,7 @@ struct CgroupPlan {
     std::vector<CgroupWrite> device_writes;  // to cgroup v1, where there is no v2 for a device program
     std::vector<DeviceRule> device_rules;    // oldest first, without the standard devices
     bool filter_devices = false;
+    std::optional<uid_t> owner;    // who may make groups below it; nobody: root
     bool filter_may_fail = false;  // the caller may lack the right to bpf(2), but then its payload makes no nodes
 };
 

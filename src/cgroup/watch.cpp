@@ -15,6 +15,7 @@
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
 #include "cgroup/legacy_oom.hpp"
+#include "cgroup/oom.hpp"
 #include "cgroup/processes.hpp"
 
 namespace pinfold {
@@ -86,11 +87,7 @@ uint64_t GroupWatch::oom_kills() {
         memory_events_ = UniqueFd(::openat(group_.get(), "memory.events", O_RDONLY | O_CLOEXEC));
     }
     const std::string text = read_again(memory_events_);
-    for (const std::string_view line : split(text, '\n')) {
-        constexpr std::string_view kKey = "oom_kill ";
-        if (line.starts_with(kKey)) return parse_number<uint64_t>(line.substr(kKey.size())).value_or(0);
-    }
-    return oom_kills_;
+    return text.empty() ? oom_kills_ : event_count(text, "oom_kill");
 }
 
 Result<GroupWatch::Event> GroupWatch::next(const Deadline& deadline) {

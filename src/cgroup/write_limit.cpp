@@ -31,7 +31,6 @@ constexpr Remedy kRemedies[] = {
     {"io.weight", ENOENT, "load the kernel's module bfq"},
     {"hugetlb.", ENOENT, "/sys/kernel/mm/hugepages lists the sizes that this host has"},
     {"rdma.", ENODEV, "/sys/class/infiniband lists the devices that this host has"},
-    {"rdma.", EINVAL, "/sys/class/infiniband lists the devices that this host has"},
     {"memory.swap.", ENOENT, "this kernel does not count swap: boot with swapaccount=1, or drop the limit"},
     {"cpuset.cpus", EINVAL, "/sys/devices/system/cpu/online lists the processors of this host"},
     {"cpuset.cpus", ERANGE, "/sys/devices/system/cpu/online lists the processors of this host"},

@@ -32,11 +32,11 @@ Process from_command_line(Process process, const ExecOptions& options) {
     add_capabilities(options.capabilities, process);
     if (options.no_new_privileges) process.no_new_privileges = true;
     if (!options.apparmor.empty()) process.apparmor_profile = options.apparmor;
+    if (!options.process_label.empty()) process.selinux_label = options.process_label;
     return process;
 }
 
 Result<Process> wanted_process(const Spec& spec, const ExecOptions& options) {
-    if (!options.process_label.empty()) return plain_error("--process-label: SELinux labels are not supported yet");
     if (options.process_file.empty()) {
         if (options.args.empty()) return plain_error("nothing to run: name a program, or a file with --process");
         return from_command_line(*spec.process, options);

@@ -13,7 +13,6 @@
 #include "base/strings.hpp"
 #include "cgroup/processes.hpp"
 #include "cli/verbs.hpp"
-#include "state/container_id.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
@@ -95,7 +94,6 @@ Result<std::string> select_lines(std::string_view table, const std::vector<pid_t
 }  // namespace
 
 Result<int> verb_ps(const PsOptions& options, const CommandLine& line) {
-    TRY(check_container_id(options.id));
     const ContainerState state = TRY(load_state(line.global.root, options.id));
     const std::vector<pid_t> pids = TRY(processes_of(state));
     if (options.json) {

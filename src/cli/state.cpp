@@ -1,14 +1,27 @@
 // pinfold state.
+#include "cgroup/oom.hpp"
 #include "cli/verbs.hpp"
-#include "state/container_id.hpp"
 #include "state/record.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
 
+namespace {
+
+// How many processes were killed for want of memory; the kernel keeps the count as long as there is the group.
+constexpr const char* kOomKilled = "org.pinfold.oom-killed";
+
+void annotate_oom(ContainerRecord& record) {
+    if (!record.cgroup.exists()) return;
+    const uint64_t kills = count_oom(record.cgroup).kills;
+    if (kills != 0) record.annotations[kOomKilled] = std::to_string(kills);
+}
+
+}  // namespace
+
 Result<int> verb_state(const std::string& id, const CommandLine& line) {
-    TRY(check_container_id(id));
-    const ContainerState state = TRY(load_state(line.global.root, id));
+    ContainerState state = TRY(load_state(line.global.root, id));
+    annotate_oom(state.record);
     TRY(print(state_to_json(state)));
     return 0;
 }

@@ -18,6 +18,10 @@ namespace {
 // Where masks come from; each is opened when the first path needs it.
 class MaskSources {
 public:
+    explicit MaskSources(const std::string& label) {
+        if (!label.empty()) options_.push_back({"context", label});
+    }
+
     Result<UniqueFd> null_device() {
         if (!null_) null_ = TRY(open_null());
         return clone_tree(null_.get(), "", false);
@@ -30,7 +34,7 @@ public:
         UniqueFd mount = TRY(make_filesystem(
             {.type = "tmpfs",
              .source = "tmpfs",
-             .options = {{"mode", "0555"}, {"nr_inodes", "1"}, {"ro", "", true}},
+             .options = options_,
              .attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC}));
         empty_ = UniqueFd(::fcntl(mount.get(), F_DUPFD_CLOEXEC, 3));
         if (!empty_) return errno_error("duplicate the empty directory");
@@ -48,6 +52,7 @@ private:
         return fd;
     }
 
+    std::vector<FilesystemOption> options_ = {{"mode", "0555"}, {"nr_inodes", "1"}, {"ro", "", true}};
     UniqueFd null_;
     UniqueFd empty_;
 };
@@ -78,8 +83,8 @@ Result<void> make_readonly(const RootFd& root, const std::string& path) {
 
 }  // namespace
 
-Result<void> mask_paths(const RootFd& root, std::span<const std::string> paths) {
-    MaskSources sources;
+Result<void> mask_paths(const RootFd& root, std::span<const std::string> paths, const std::string& label) {
+    MaskSources sources(label);
     for (const std::string& path : paths) TRY_IN(path, mask(root, path, sources));
     return {};
 }

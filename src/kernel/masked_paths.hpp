@@ -11,7 +11,8 @@ namespace pinfold {
 
 // Files get the host's null device, directories an empty read-only file system of our own: never anything
 // that the container provides (CVE-2025-31133). Call it before pivot_root; paths that do not exist are skipped.
-Result<void> mask_paths(const RootFd& root, std::span<const std::string> paths);
+// The label is SELinux's, of the empty file system; it may be empty.
+Result<void> mask_paths(const RootFd& root, std::span<const std::string> paths, const std::string& label);
 
 Result<void> make_paths_readonly(const RootFd& root, std::span<const std::string> paths);
 

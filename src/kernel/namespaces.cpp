@@ -46,16 +46,14 @@ Result<void> join(const OpenedNamespace& wanted) {
     return errno_error(concat("join the ", namespace_name(wanted.flag), " namespace ", wanted.path));
 }
 
-// A process must not join the user namespace that it is in already: the kernel answers EINVAL.
-bool is_own_user_namespace(const OpenedNamespace& wanted) {
-    if (wanted.flag != CLONE_NEWUSER) return false;
+}  // namespace
+
+bool is_own_user_namespace(int fd) {
     struct stat own {
     }, other{};
-    return ::stat("/proc/self/ns/user", &own) == 0 && ::fstat(wanted.fd.get(), &other) == 0 &&
-           own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+    return ::stat("/proc/self/ns/user", &own) == 0 && ::fstat(fd, &other) == 0 && own.st_dev == other.st_dev &&
+           own.st_ino == other.st_ino;
 }
-
-}  // namespace
 
 const char* namespace_name(uint64_t flag) {
     for (const auto& entry : kNames) {
@@ -85,7 +83,7 @@ Result<void> join_namespaces(const std::vector<OpenedNamespace>& namespaces) {
         if (joined.error().code != EPERM) return joined;
         after_user.push_back(&one);
     }
-    if (user != nullptr && !is_own_user_namespace(*user)) TRY(join(*user));
+    if (user != nullptr && !is_own_user_namespace(user->fd.get())) TRY(join(*user));
     for (const OpenedNamespace* one : after_user) TRY(join(*one));
     return {};
 }

@@ -36,6 +36,9 @@ Result<std::vector<OpenedNamespace>> open_namespaces(std::span<const NamespaceTo
 // Those that the caller's own rights reach first, then the user namespace, then the ones that belong to it.
 Result<void> join_namespaces(const std::vector<OpenedNamespace>& namespaces);
 
+// A process must not join the user namespace that it is in already: the kernel answers EINVAL.
+bool is_own_user_namespace(int fd);
+
 // Creates a time namespace for the caller's future children and shifts its clocks, which is only possible
 // before the first of them exists. Keys: "monotonic", "boottime".
 Result<void> create_time_namespace(const std::map<std::string, ClockOffset>& offsets);

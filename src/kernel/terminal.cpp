@@ -4,10 +4,8 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -73,11 +71,6 @@ bool in_background(int fd) {
 }
 
 // Large enough for one descriptor; the union gives the alignment that cmsghdr needs.
-union ControlBuffer {
-    cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 }  // namespace
 
 Result<UniqueFd> open_pty_slave(int master_fd) {
@@ -157,69 +150,6 @@ Result<void> RawMode::apply() {
 void RawMode::restore() noexcept {
     if (!std::exchange(raw_, false) || in_background(fd_)) return;
     ::tcsetattr(fd_, TCSANOW, &saved_);  // fails only for a terminal that is gone
-}
-
-Result<void> send_fd(int socket, int fd, std::string_view name) {
-    if (name.empty()) return plain_error("send a descriptor: a stream carries none without bytes");
-    iovec payload{const_cast<char*>(name.data()), name.size()};
-    ControlBuffer control{};
-    msghdr message{};
-    message.msg_iov = &payload;
-    message.msg_iovlen = 1;
-    message.msg_control = &control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof fd);
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    ssize_t sent;
-    do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    if (sent < 0) return errno_error(concat("send the descriptor of ", name));
-    return {};
-}
-
-Result<UniqueFd> receive_fd(int socket) {
-    char name[4096];
-    iovec payload{name, sizeof name};
-    ControlBuffer control{};
-    msghdr message{};
-    message.msg_iov = &payload;
-    message.msg_iovlen = 1;
-    message.msg_control = &control;
-    message.msg_controllen = CMSG_LEN(sizeof(int));  // no padding, in which a second descriptor would fit
-    ssize_t got;
-    do got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got < 0) return errno_error("receive a descriptor");
-    const cmsghdr* header = CMSG_FIRSTHDR(&message);
-    if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-        return plain_error(got == 0 ? "receive a descriptor: the sender has hung up"
-                                    : "receive a descriptor: the message holds none");
-    }
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    UniqueFd received(fd);
-    if ((message.msg_flags & MSG_CTRUNC) == 0) return received;
-    return plain_error("receive a descriptor: the message holds more than one");
-}
-
-Result<UniqueFd> connect_console_socket(const std::string& path) {
-    const std::string step = concat("connect to console socket ", quoted(path));
-    const UniqueFd target(::open(path.c_str(), O_PATH | O_CLOEXEC));
-    if (!target) return errno_error(step).with_hint("start the program that listens there first");
-    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!socket) return errno_error(step);
-    // Through the descriptor the address is short, however long the path is.
-    const std::string link = concat("/proc/self/fd/", target.get());
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    link.copy(address.sun_path, sizeof address.sun_path - 1);
-    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
-    Error error = errno_error(step);
-    if (error.code != ECONNREFUSED) return error;
-    return std::move(error).with_hint("no program listens on this path");
 }
 
 }  // namespace pinfold

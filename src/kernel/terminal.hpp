@@ -7,7 +7,6 @@
 #include <termios.h>
 
 #include <string>
-#include <string_view>
 
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
@@ -55,14 +54,5 @@ private:
     termios saved_;
     bool raw_ = false;
 };
-
-// One message with one descriptor; the name is its payload, as --console-socket receivers expect.
-Result<void> send_fd(int socket, int fd, std::string_view name);
-
-// Refuses a message with no descriptor or with more than one.
-Result<UniqueFd> receive_fd(int socket);
-
-// A path of any length, though a socket address holds only 107 bytes.
-Result<UniqueFd> connect_console_socket(const std::string& path);
 
 }  // namespace pinfold

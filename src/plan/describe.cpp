@@ -91,6 +91,14 @@ Actions describe_cgroup(const CgroupPlan& cgroup) {
     }
     if (cgroup.filter_devices)
         actions.push_back(concat("attach a device program of ", cgroup.device_rules.size(), " rules"));
+    if (cgroup.owner) actions.push_back(concat("give the group to user ", *cgroup.owner));
+    return actions;
+}
+
+Actions describe_net_devices(const std::vector<NetDeviceMove>& devices) {
+    Actions actions;
+    for (const NetDeviceMove& device : devices)
+        actions.push_back(concat("move ", device.host_name, " into the container as ", device.name));
     return actions;
 }
 
@@ -238,6 +246,8 @@ Actions describe_process_step(Step step, const ProcessPlan& process) {
         case Step::executable: return {concat("find ", quoted(process.args.front()))};
         case Step::capabilities: return describe_capabilities(process.capabilities);
         case Step::no_new_privileges: return when(process.no_new_privileges, "forbid new privileges");
+        case Step::selinux:
+            return when(!process.selinux_label.empty(), concat("label ", process.selinux_label, " from execve on"));
         case Step::apparmor:
             return when(!process.apparmor_profile.empty(),
                         concat("profile ", process.apparmor_profile, " from execve on"));
@@ -272,6 +282,7 @@ std::vector<std::string> describe_step(Step step, const Plan& plan) {
         case Step::session: return {"new session"};
         case Step::enter_user_namespace: return when(plan.id_maps.has_value(), "become root in the user namespace");
         case Step::late_namespaces: return new_namespaces(plan.namespaces.create_in_child);
+        case Step::net_devices: return describe_net_devices(plan.net_devices);
         case Step::loopback: return when(plan.namespaces.creates(CLONE_NEWNET), "bring lo up");
         case Step::keyring: return when(!plan.keyring.empty(), concat("join the new session keyring ", plan.keyring));
         case Step::hostname: return when(!plan.hostname.empty(), plan.hostname);

@@ -77,16 +77,34 @@ void plan_exec_cpus(const Process& process, ExecPlan& plan) {
 
 std::string keyring_name(const std::string& id) { return concat("_ses.", id); }
 
-// The payload's uid as the host sees it; nothing where the container's ids are not ours to know.
-std::optional<uid_t> plan_stream_owner(const ProcessPlan& process, const NamespacePlan& namespaces,
-                                       const std::optional<IdMaps>& maps) {
+// The payload's uid as the host sees it; nothing for the host's root, and where the container's ids are not ours to
+// know.
+std::optional<uid_t> host_uid(const ProcessPlan& process, const NamespacePlan& namespaces,
+                              const std::optional<IdMaps>& maps) {
     const uid_t uid = process.identity.uid;
-    if (process.terminal || namespaces.joins(CLONE_NEWUSER)) return std::nullopt;
+    if (namespaces.joins(CLONE_NEWUSER)) return std::nullopt;
     if (!maps) return uid == 0 ? std::nullopt : std::optional(uid);
     for (const IdRange& range : maps->uids) {
         if (uid >= range.inside && uid - range.inside < range.count) return range.outside + (uid - range.inside);
     }
     return std::nullopt;
+}
+
+std::optional<uid_t> plan_stream_owner(const ProcessPlan& process, const NamespacePlan& namespaces,
+                                       const std::optional<IdMaps>& maps) {
+    return process.terminal ? std::nullopt : host_uid(process, namespaces, maps);
+}
+
+bool is_writable_cgroup_mount(const Mount& mount) {
+    return mount.type == "cgroup" && mount.destination == "/sys/fs/cgroup" &&
+           std::find(mount.options.begin(), mount.options.end(), "ro") == mount.options.end();
+}
+
+// A payload that may write to its part of the hierarchy, and sees no other, is to make groups below its own.
+std::optional<uid_t> plan_group_owner(const Spec& spec, const Plan& plan) {
+    const bool writable = std::any_of(spec.mounts.begin(), spec.mounts.end(), is_writable_cgroup_mount);
+    if (!writable || !plan.namespaces.creates(CLONE_NEWCGROUP)) return std::nullopt;
+    return host_uid(plan.process, plan.namespaces, plan.id_maps);
 }
 
 }  // namespace
@@ -109,6 +127,9 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.parent_opens_sources = new_user && host.is_root();
     plan.protect_binary = binary_is_reachable(plan.id_maps, host);
     if (options.new_keyring) plan.keyring = keyring_name(options.id);
+    for (const auto& [name, device] : config.net_devices) {
+        plan.net_devices.push_back({name, device.name.empty() ? name : device.name});
+    }
     plan.hostname = spec.hostname;
     plan.domainname = spec.domainname;
     plan.sysctls = plan_sysctls(config.sysctl);
@@ -116,6 +137,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     const bool rootless = options.rootless.value_or(host.is_rootless());
     plan.cgroup = TRY(plan_cgroup(config, options.id, host.cgroup, options.cgroup_manager, new_user || rootless));
     plan.mounts = TRY(plan_mounts(spec, options, plan.cgroup));
+    plan.mount_label = config.mount_label;
     plan.bind_devices = new_user || host.is_rootless();
     plan_devices(spec, plan);
     plan.masked_paths = config.masked_paths;
@@ -123,6 +145,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.process = plan_process(spec, options.preserve_fds, host);
     if (plan.id_maps && plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
     plan.stream_owner = plan_stream_owner(plan.process, plan.namespaces, plan.id_maps);
+    if (host.is_root()) plan.cgroup.owner = plan_group_owner(spec, plan);
     plan.hooks = spec.hooks;
     plan.seccomp = config.seccomp;
     return plan;

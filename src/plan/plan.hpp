@@ -18,6 +18,7 @@
 #include "kernel/host_proc.hpp"
 #include "kernel/id_maps.hpp"
 #include "kernel/namespaces.hpp"
+#include "kernel/net_devices.hpp"
 #include "kernel/rlimits.hpp"
 #include "kernel/rootfs.hpp"
 #include "kernel/scheduling.hpp"
@@ -71,6 +72,7 @@ struct ProcessPlan {
     std::optional<MemoryPolicyRequest> memory_policy;
     bool no_new_privileges = false;
     std::string apparmor_profile;  // empty: as its caller
+    std::string selinux_label;     // empty: as the policy says
     bool terminal = false;
     std::optional<winsize> window;
     unsigned preserve_fds = 0;
@@ -85,11 +87,13 @@ struct Plan {
     std::optional<IdMaps> id_maps;
     bool parent_opens_sources = false;
     std::string keyring;  // empty: keep the caller's
+    std::vector<NetDeviceMove> net_devices;
     std::string hostname;
     std::string domainname;
     std::vector<SysctlSetting> sysctls;
     RootRequest root;
     std::vector<MountRequest> mounts;
+    std::string mount_label;  // SELinux, of file systems that are made for the container
     std::vector<DeviceNode> devices;
     bool bind_devices = false;
     std::vector<Link> links;

@@ -161,11 +161,15 @@ Result<void> finish_bind(MountRequest& request, const Mount& mount, const Spec& 
         concat(request.label, ": idmap needs uidMappings and gidMappings of the mount or of the container"));
 }
 
-void finish_filesystem(MountRequest& request, const Mount& mount) {
+// Those of the kernel's own have one instance for all, or labels that only the policy knows.
+bool takes_label(std::string_view type) { return type != "proc" && type != "sysfs" && type != "mqueue"; }
+
+void finish_filesystem(MountRequest& request, const Mount& mount, const std::string& label) {
     request.filesystem.type = mount.type;
     request.filesystem.source = mount.source;
     request.filesystem.attributes = request.change.set;
     if (request.change.set & MOUNT_ATTR_RDONLY) request.filesystem.options.push_back({"ro", "", true});
+    if (!label.empty() && takes_label(mount.type)) request.filesystem.options.push_back({"context", label});
     request.change.set = request.change.clear = 0;
     request.plain_destination = mount.type == "proc" || mount.type == "sysfs";
 }
@@ -215,7 +219,8 @@ Result<std::vector<MountRequest>> plan_mounts(const Spec& spec, const PlanOption
         if (request.kind == MountRequest::Kind::bind) TRY(finish_bind(request, mount, spec, options));
         else if (request.kind == MountRequest::Kind::filesystem && mount.type == "cgroup")
             finish_cgroup(request, cgroup);
-        else if (request.kind == MountRequest::Kind::filesystem) finish_filesystem(request, mount);
+        else if (request.kind == MountRequest::Kind::filesystem)
+            finish_filesystem(request, mount, spec.linux_.mount_label);
         requests.push_back(std::move(request));
     }
     return requests;

@@ -137,6 +137,7 @@ ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFact
     if (spec.linux_.memory_policy) plan.memory_policy = plan_memory_policy(*spec.linux_.memory_policy);
     plan.no_new_privileges = process.no_new_privileges;
     plan.apparmor_profile = process.apparmor_profile;
+    plan.selinux_label = process.selinux_label;
     plan.terminal = process.terminal;
     if (process.terminal && process.console_size) {
         plan.window = winsize{static_cast<unsigned short>(process.console_size->height),

@@ -11,6 +11,7 @@ const char* step_name(Step step) {
         case Step::sources: return "mounts";
         case Step::clone: return "clone";
         case Step::id_maps: return "id maps";
+        case Step::net_devices: return "network devices";
         case Step::oom_score_adj: return "oom_score_adj";
         case Step::streams: return "standard streams";
         case Step::pid_file: return "pid file";
@@ -29,6 +30,7 @@ const char* step_name(Step step) {
         case Step::create_hooks: return "hooks";
         case Step::sysctl: return "sysctl";
         case Step::apparmor: return "AppArmor";
+        case Step::selinux: return "SELinux";
         case Step::terminal: return "terminal";
         case Step::masked_paths: return "masked paths";
         case Step::readonly_paths: return "read-only paths";

@@ -12,9 +12,11 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "kernel/fd_passing.hpp"
 #include "kernel/syscalls.hpp"
 #include "kernel/terminal.hpp"
 #include "process/step.hpp"
+#include "seccomp/cache.hpp"
 
 namespace pinfold {
 
@@ -29,6 +31,12 @@ Result<void> set_oom_score(pid_t pid, int score) {
         return {};
     }
     return std::move(written).error().with_hint("lowering it needs CAP_SYS_RESOURCE on the host");
+}
+
+// Of the terminal that we were started from, if we were.
+std::optional<winsize> own_window() {
+    const Result<winsize> size = window_size(STDIN_FILENO);
+    return size ? std::optional(*size) : std::nullopt;
 }
 
 // Pipes only: files and terminals that the caller has redirected to us stay its own. Without the right to, the payload
@@ -83,13 +91,21 @@ Result<void> prepare_process(pid_t pid, const ProcessPlan& process, std::optiona
 
 Result<void> send_pidfd(const Child& child, const std::string& socket) {
     if (socket.empty()) return {};
-    const UniqueFd connection = TRY(connect_console_socket(socket));
+    const UniqueFd connection = TRY(connect_to_socket("pidfd socket", socket));
     return send_fd(connection.get(), child.pidfd.get(), "pidfd");
 }
 
-std::optional<winsize> own_window() {
-    const Result<winsize> size = window_size(STDIN_FILENO);
-    return size ? std::optional(*size) : std::nullopt;
+Result<Outfit> make_outfit(const ProcessPlan& process, const std::optional<Seccomp>& seccomp,
+                           const ChildOptions& options) {
+    Outfit outfit;
+    if (seccomp)
+        outfit.filter =
+            TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*seccomp, options.seccomp_cache); }));
+    outfit.window = process.window;
+    if (!options.console_socket.empty())
+        outfit.console_socket = TRY(connect_to_socket("console socket", options.console_socket));
+    else if (process.terminal && !outfit.window) outfit.window = own_window();
+    return outfit;
 }
 
 Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd) {
@@ -103,11 +119,16 @@ Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd) {
     return std::move(*packet);
 }
 
-Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, int signal_fd) {
+Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, const ListenerHandler& on_listener,
+                               int signal_fd) {
     UniqueFd master;
     if (terminal_for_us) master = TRY(expect(channel, Message::terminal, signal_fd)).fd;
     TRY(expect(channel, Message::ready, signal_fd));
     std::optional<Packet> last = TRY(channel.receive());
+    if (last && last->message == Message::listener) {
+        TRY(on_listener(last->listener));
+        last = TRY(channel.receive());
+    }
     if (last) return std::move(last->error);
     log_debug("the payload runs");
     return master;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "kernel/child_guard.hpp"
@@ -9,6 +10,7 @@
 #include "pinfold/unique_fd.hpp"
 #include "plan/plan.hpp"
 #include "process/child_options.hpp"
+#include "process/payload.hpp"
 #include "process/protocol.hpp"
 #include "process/supervise.hpp"
 
@@ -29,14 +31,17 @@ Result<void> prepare_process(pid_t pid, const ProcessPlan& process, std::optiona
 
 Result<void> send_pidfd(const Child& child, const std::string& socket);
 
-// Of the terminal that we were started from, if we were.
-std::optional<winsize> own_window();
+// Filter, console socket and window size, as the plan and the caller want them.
+Result<Outfit> make_outfit(const ProcessPlan& process, const std::optional<Seccomp>& seccomp,
+                           const ChildOptions& options);
 
 // Waits for that very message; anything else is an error, as is a signal on signal_fd (-1: none) that asks us to end.
 Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd = -1);
 
 // Until execve has closed the child's end. Gives the terminal's master, if there is one for us.
-Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, int signal_fd = -1);
+using ListenerHandler = std::function<Result<void>(const ListenerOffer&)>;
+Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, const ListenerHandler& on_listener,
+                               int signal_fd = -1);
 
 // The foreground: passes signals on and relays the terminal until the process ends. The value is its exit code.
 Result<int> supervise_child(Child child, const SignalForwarder& signals, UniqueFd master);

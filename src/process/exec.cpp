@@ -16,14 +16,15 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
-#include "kernel/apparmor.hpp"
 #include "kernel/init_process.hpp"
+#include "kernel/namespaces.hpp"
+#include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"
 #include "kernel/users.hpp"
+#include "process/listener.hpp"
 #include "process/payload.hpp"
 #include "process/pid_file.hpp"
 #include "process/step.hpp"
-#include "seccomp/cache.hpp"
 
 namespace pinfold {
 
@@ -35,17 +36,12 @@ struct ExecContext {
     UniqueFd init;              // the container's first process, whose namespaces are the container's
     uint64_t left_to_join = 0;  // CLONE_NEW*
     bool joins_user = false;    // by the parent or by the child
-    std::optional<SeccompFilter> filter;
-    UniqueFd console_socket;  // empty: the terminal goes to the parent
-    std::optional<winsize> window;
+    Outfit outfit;
 };
 
-// A process must not join the user namespace that it is in already: the kernel answers EINVAL.
-bool is_own_user_namespace(pid_t pid) {
-    struct stat own {};
-    struct stat other {};
-    return ::stat("/proc/self/ns/user", &own) == 0 && ::stat(concat("/proc/", pid, "/ns/user").c_str(), &other) == 0 &&
-           own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+Result<bool> shares_user_namespace(pid_t pid) {
+    const UniqueFd other = TRY(open_at(AT_FDCWD, concat("/proc/", pid, "/ns/user"), O_RDONLY));
+    return is_own_user_namespace(other.get());
 }
 
 Result<void> join(int init, uint64_t flags) {
@@ -57,7 +53,7 @@ Result<void> join(int init, uint64_t flags) {
 Result<void> open_terminal(const ProcessPlan& process, const ExecContext& context) {
     const UniqueFd root = TRY(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
     const Pty pty = TRY(open_container_pty(root.get()));
-    return hand_over_terminal(pty, process.identity.uid, context.window, context.console_socket.get(), context.channel);
+    return hand_over_terminal(pty, process.identity.uid, context.outfit, context.channel);
 }
 
 // Who we are: the caller, then root in the container. PR_SET_DUMPABLE keeps the processes that live there from tracing
@@ -66,8 +62,7 @@ Result<void> enter_container(const ExecPlan& plan, const ExecContext& context) {
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
     const std::optional<Packet> go = TRY(context.channel.receive());
     if (!go) return plain_error("the parent is gone");
-    const std::string& profile = plan.process.apparmor_profile;
-    if (!profile.empty()) TRY(take_step(Step::apparmor, [&] { return set_profile_for_exec(profile, go->pid); }));
+    TRY(confine(plan.process, go->pid));
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
     // The caller's groups would stay with the process if the namespace denies setgroups. A normal user cannot drop
     // them.
@@ -100,8 +95,7 @@ Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
     if (process.terminal) TRY(take_step(Step::terminal, [&] { return open_terminal(process, context); }));
     const Executable executable = TRY(become_user(process));
     TRY(take_step(Step::exec, [&] { return let_go(process); }));
-    TRY(context.channel.send(Message::ready));
-    return execute_payload(process, executable, context.filter);
+    return execute_payload(process, executable, context.outfit, context.channel);
 }
 
 [[noreturn]] void run_exec(const ExecPlan& plan, const ExecContext& context) {
@@ -112,17 +106,13 @@ Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
 
 Result<ExecContext> make_context(const ExecPlan& plan, const ContainerState& state, const ChildOptions& options,
                                  Channel channel) {
-    ExecContext context{std::move(channel), {}, 0, false, {}, {}, plan.process.window};
+    ExecContext context{std::move(channel), {}, 0, false, {}};
     context.init = TRY(open_process(state.pid, state.started));
     if (!context.init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
-    context.joins_user = (plan.namespaces & CLONE_NEWUSER) != 0 && !is_own_user_namespace(state.pid);
+    context.joins_user = (plan.namespaces & CLONE_NEWUSER) != 0 && !TRY(shares_user_namespace(state.pid));
     context.left_to_join = plan.namespaces;
     if (!context.joins_user) context.left_to_join &= ~uint64_t{CLONE_NEWUSER};
-    if (plan.seccomp)
-        context.filter =
-            TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
-    if (!options.console_socket.empty()) context.console_socket = TRY(connect_console_socket(options.console_socket));
-    else if (plan.process.terminal && !context.window) context.window = own_window();
+    context.outfit = TRY(make_outfit(plan.process, plan.seccomp, options));
     return context;
 }
 
@@ -188,6 +178,7 @@ Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, con
 
 Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state, const std::string& group,
                               const ChildOptions& options) {
+    if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     ExecContext context = TRY(make_context(plan, state, options, std::move(ends.second)));
@@ -199,7 +190,10 @@ Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state,
     TRY(send_pidfd(child, options.pidfd_socket));
     TRY(ends.first.send(Message::go, child.pid()));
     const bool terminal_for_us = plan.process.terminal && options.console_socket.empty();
-    UniqueFd master = TRY(await_payload(ends.first, terminal_for_us));
+    const auto on_listener = [&](const ListenerOffer& offer) {
+        return hand_over_listener(offer, ends.first, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
+    };
+    UniqueFd master = TRY(await_payload(ends.first, terminal_for_us, on_listener));
     pid_file.commit();
     if (options.detach) {
         child.guard.release();

@@ -22,6 +22,7 @@
 #include "process/executable.hpp"
 #include "process/payload.hpp"
 #include "process/supervise.hpp"
+#include "state/record.hpp"
 
 namespace pinfold {
 
@@ -137,6 +138,10 @@ std::string hook_name(std::string_view kind, size_t index, const Hook& hook) {
 }
 
 }  // namespace
+
+std::string hook_state(const ContainerRecord& record, Status status, pid_t pid) {
+    return state_to_json({.record = record, .status = status, .pid = pid});
+}
 
 Result<void> run_hooks(std::string_view kind, const std::vector<Hook>& hooks, const std::string& state, int signal_fd) {
     for (size_t i = 0; i < hooks.size(); ++i) {

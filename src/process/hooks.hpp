@@ -7,8 +7,12 @@
 
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
+#include "state/store.hpp"
 
 namespace pinfold {
+
+// What a hook is given: the container's state at that moment.
+std::string hook_state(const ContainerRecord& record, Status status, pid_t pid = 0);
 
 // Runs them one after the other, each with the container's state on its standard input, in the namespaces of the
 // caller, until one fails: exit code not 0, or longer than its timeout. `kind` is the property's name in the

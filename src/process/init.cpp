@@ -16,13 +16,12 @@
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
-#include "kernel/apparmor.hpp"
 #include "kernel/masked_paths.hpp"
+#include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"
 #include "process/hooks.hpp"
 #include "process/payload.hpp"
 #include "process/step.hpp"
-#include "state/record.hpp"
 
 namespace pinfold {
 
@@ -75,11 +74,7 @@ Result<void> make_mounts(const RootFd& root, const std::vector<MountRequest>& re
 Result<void> set_up_terminal(const RootFd& root, const ProcessPlan& process, const InitContext& context) {
     const Pty pty = TRY(open_container_pty(root.get()));
     TRY(bind_console(root, pty.slave.get()));
-    return hand_over_terminal(pty, process.identity.uid, context.window, context.console_socket.get(), context.channel);
-}
-
-std::string hook_state(const InitContext& context) {
-    return state_to_json({.record = *context.record, .status = Status::created, .pid = context.host_pid});
+    return hand_over_terminal(pty, process.identity.uid, context.outfit, context.channel);
 }
 
 // Before the root changes: the hooks' paths are the host's, and what they add to the mounts is still masked below.
@@ -89,13 +84,15 @@ Result<void> run_create_hooks(const Plan& plan, const InitContext& context) {
         if (!TRY(context.channel.receive())) return plain_error("the parent is gone");
     }
     if (plan.hooks.create_container.empty()) return {};
-    return run_hooks("createContainer", plan.hooks.create_container, hook_state(context));
+    return run_hooks("createContainer", plan.hooks.create_container,
+                     hook_state(*context.record, Status::created, context.host_pid));
 }
 
 // As part of start, inside, as the payload's user.
 Result<void> run_start_hooks(const Plan& plan, const InitContext& context) {
     if (plan.hooks.start_container.empty()) return {};
-    return run_hooks("startContainer", plan.hooks.start_container, hook_state(context));
+    return run_hooks("startContainer", plan.hooks.start_container,
+                     hook_state(*context.record, Status::created, context.host_pid));
 }
 
 // A created container: it holds no descriptor but its streams, the preserved ones and the socket on which `start`
@@ -124,6 +121,8 @@ Result<void> enter_namespaces(const Plan& plan, InitContext& context) {
         TRY(take_step(Step::late_namespaces, [&] { return create_late_namespaces(late); }));
     }
     if (plan.namespaces.creates(CLONE_NEWNET)) TRY(take_step(Step::loopback, bring_loopback_up));
+    const std::string& label = plan.process.selinux_label;
+    if (!plan.keyring.empty() && !label.empty()) TRY_IN("SELinux", set_context_for_keys(label, context.host_pid));
     if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring); }));
     if (!plan.hostname.empty()) TRY(take_step(Step::hostname, [&] { return set_hostname(plan.hostname); }));
     if (!plan.domainname.empty()) TRY(take_step(Step::domainname, [&] { return set_domainname(plan.domainname); }));
@@ -134,9 +133,7 @@ Result<void> enter_namespaces(const Plan& plan, InitContext& context) {
 Result<void> complete_environment(const Plan& plan, const InitContext& context) {
     TRY(take_step(Step::create_hooks, [&] { return run_create_hooks(plan, context); }));
     TRY(take_step(Step::sysctl, [&] { return apply_sysctls(plan.sysctls); }));
-    if (plan.process.apparmor_profile.empty()) return {};
-    return take_step(Step::apparmor,
-                     [&] { return set_profile_for_exec(plan.process.apparmor_profile, context.host_pid); });
+    return confine(plan.process, context.host_pid);
 }
 
 // Ends with the host's file system out of reach.
@@ -149,7 +146,7 @@ Result<void> enter_file_system(const Plan& plan, InitContext& context) {
     TRY(complete_environment(plan, context));
     if (plan.process.terminal)
         TRY(take_step(Step::terminal, [&] { return set_up_terminal(root, plan.process, context); }));
-    TRY(take_step(Step::masked_paths, [&] { return mask_paths(root, plan.masked_paths); }));
+    TRY(take_step(Step::masked_paths, [&] { return mask_paths(root, plan.masked_paths, plan.mount_label); }));
     TRY(take_step(Step::readonly_paths, [&] { return make_paths_readonly(root, plan.readonly_paths); }));
     return take_step(Step::pivot_root, [&] { return enter_root(root, plan.root); });
 }
@@ -163,8 +160,7 @@ Result<void> become_payload(const Plan& plan, InitContext& context) {
     TRY(take_step(Step::exec, [&] { return let_go(plan.process); }));
     if (context.start_socket) TRY(take_step(Step::await_start, [&] { return await_start(plan.process, context); }));
     TRY(take_step(Step::start_hooks, [&] { return run_start_hooks(plan, context); }));
-    TRY(context.channel.send(Message::ready));
-    return execute_payload(plan.process, executable, context.filter);
+    return execute_payload(plan.process, executable, context.outfit, context.channel);
 }
 
 }  // namespace

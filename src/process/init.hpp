@@ -1,13 +1,12 @@
 // The child: from the clone to execve, one flat list of steps.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "pinfold/unique_fd.hpp"
 #include "plan/plan.hpp"
+#include "process/payload.hpp"
 #include "process/protocol.hpp"
-#include "seccomp/compile.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
@@ -22,9 +21,7 @@ struct OpenedTrees {
 struct InitContext {
     Channel channel;
     OpenedTrees trees;
-    std::optional<SeccompFilter> filter;
-    UniqueFd console_socket;  // empty: the terminal goes to the parent
-    std::optional<winsize> window;
+    Outfit outfit;
     UniqueFd start_socket;                    // empty: do not wait for `start`
     const ContainerRecord* record = nullptr;  // for hooks
     pid_t host_pid = 0;                       // our own, as the host sees it; the parent says it

@@ -11,14 +11,14 @@
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "kernel/own_binary.hpp"
-#include "kernel/terminal.hpp"
+#include "kernel/selinux.hpp"
 #include "process/hooks.hpp"
 #include "process/init.hpp"
 #include "process/joiner.hpp"
+#include "process/listener.hpp"
+#include "process/memory_report.hpp"
 #include "process/pid_file.hpp"
 #include "process/step.hpp"
-#include "seccomp/cache.hpp"
-#include "state/record.hpp"
 
 namespace pinfold {
 
@@ -32,8 +32,7 @@ public:
     PoststopHooks& operator=(const PoststopHooks&) = delete;
     ~PoststopHooks() {
         if (!armed_ || container_.plan.hooks.poststop.empty()) return;
-        run_poststop_hooks(container_.plan.hooks.poststop,
-                           state_to_json({.record = container_.record, .status = Status::stopped}));
+        run_poststop_hooks(container_.plan.hooks.poststop, hook_state(container_.record, Status::stopped));
     }
 
     void arm() noexcept { armed_ = true; }
@@ -44,17 +43,36 @@ private:
     bool armed_ = false;
 };
 
+// How a container is to be started.
+struct Launch {
+    const NewContainer& container;
+    const LaunchOptions& options;
+    const SignalForwarder& signals;
+    PoststopHooks& poststop;
+    bool wait_for_start;  // stop when all is set up but the payload
+};
+
+// A first process that got as far as it was told to.
+struct Started {
+    Child child;
+    MovedDevices net_devices;
+    PidFile pid_file;
+    UniqueFd master;  // of the terminal, if there is one for us
+};
+
 // In the order in which they are made, so that they go in the opposite one.
 struct Launched {
     StateDir state;
     Cgroup cgroup;
     Child child;
+    MovedDevices net_devices;
     PidFile pid_file;
-    Channel channel;
+    UniqueFd master;
 
     // From now on the container is on its own, until `delete`.
     void commit() {
         pid_file.commit();
+        net_devices.commit();
         child.guard.release();
         keep();
     }
@@ -80,12 +98,8 @@ Result<OpenedTrees> open_trees(const Plan& plan) {
 
 Result<InitContext> make_context(const NewContainer& container, const ChildOptions& options, Channel channel) {
     const Plan& plan = container.plan;
-    InitContext context{std::move(channel), {}, {}, {}, plan.process.window, {}, &container.record};
-    if (plan.seccomp)
-        context.filter =
-            TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
-    if (!options.console_socket.empty()) context.console_socket = TRY(connect_console_socket(options.console_socket));
-    else if (plan.process.terminal && !context.window) context.window = own_window();
+    InitContext context{std::move(channel), {}, {}, {}, &container.record};
+    context.outfit = TRY(make_outfit(plan.process, plan.seccomp, options));
     context.trees = TRY(take_step(Step::sources, [&] { return open_trees(plan); }));
     return context;
 }
@@ -137,19 +151,20 @@ Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state) {
     return take_step(Step::state, [&] { return state.record_init(pid); });
 }
 
-std::string hook_state(const NewContainer& container, Status status, pid_t pid) {
-    return state_to_json({.record = container.record, .status = status, .pid = pid});
+Result<MovedDevices> move_net_devices(const Plan& plan, pid_t pid) {
+    if (plan.net_devices.empty()) return MovedDevices();
+    return take_step(Step::net_devices, [&] { return MovedDevices::move(plan.net_devices, pid); });
 }
 
 // Those that run on the host's side while the child waits, its mounts made and its root not yet entered.
-Result<void> run_create_hooks(const NewContainer& container, const Launched& launched, int signal_fd) {
+Result<void> run_create_hooks(const NewContainer& container, const Channel& channel, pid_t pid, int signal_fd) {
     const Hooks& hooks = container.plan.hooks;
     if (hooks.prestart.empty() && hooks.create_runtime.empty()) return {};
-    TRY(expect(launched.channel, Message::mounted, signal_fd));
-    const std::string state = hook_state(container, Status::created, launched.child.pid());
+    TRY(expect(channel, Message::mounted, signal_fd));
+    const std::string state = hook_state(container.record, Status::created, pid);
     TRY(run_hooks("prestart", hooks.prestart, state, signal_fd));
     TRY(run_hooks("createRuntime", hooks.create_runtime, state, signal_fd));
-    return launched.channel.send(Message::go);
+    return channel.send(Message::go);
 }
 
 bool runs_hooks(const Hooks& hooks) {
@@ -163,29 +178,91 @@ int interruptible(const Plan& plan, const SignalForwarder& signals) {
     return runs_hooks(plan.hooks) ? signals.fd() : -1;
 }
 
-// From nothing to a child that has all it needs and was told to go.
-Result<Launched> launch(const NewContainer& container, const LaunchOptions& options, const SignalForwarder& signals,
-                        PoststopHooks& poststop, bool wait_for_start) {
-    const Plan& plan = container.plan;
-    StateDir state = TRY(take_step(
-        Step::state, [&] { return StateDir::create(options.state_root, container.record, container.config); }));
-    Cgroup cgroup = TRY(take_step(Step::cgroup, [&] { return Cgroup::create(plan.cgroup); }));
+Result<UniqueFd> await_goal(const Launch& how, const Channel& channel, const Child& child) {
+    const Plan& plan = how.container.plan;
+    if (how.wait_for_start) {
+        TRY(expect(channel, Message::created, how.signals.fd()));
+        return UniqueFd();
+    }
+    const bool terminal_for_us = plan.process.terminal && how.options.child.console_socket.empty();
+    const auto on_listener = [&](const ListenerOffer& offer) {
+        const ContainerState state{.record = how.container.record, .status = Status::created, .pid = child.pid()};
+        return hand_over_listener(offer, channel, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
+    };
+    return await_payload(channel, terminal_for_us, on_listener, interruptible(plan, how.signals));
+}
+
+// From an empty group to a child that is created, or whose payload runs.
+Result<Started> start_in(const Launch& how, const StateDir& state, const Cgroup& cgroup) {
+    const Plan& plan = how.container.plan;
+    const ChildOptions& options = how.options.child;
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
-    InitContext context = TRY(make_context(container, options.child, std::move(ends.second)));
-    if (wait_for_start) context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
-    Child child =
-        TRY(take_step(Step::clone, [&] { return start_child(plan, ends.first, std::move(context), cgroup); }));
+    Channel& channel = ends.first;
+    InitContext context = TRY(make_context(how.container, options, std::move(ends.second)));
+    if (how.wait_for_start)
+        context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
+    Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, channel, std::move(context), cgroup); }));
     TRY(cgroup.admit(child.pid()));
     TRY(prepare_child(plan, child.pid(), state));
-    PidFile pid_file =
-        TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.child.pid_file, child.pid()); }));
-    TRY(send_pidfd(child, options.child.pidfd_socket));
-    Launched launched{std::move(state), std::move(cgroup), std::move(child), std::move(pid_file),
-                      std::move(ends.first)};
-    poststop.arm();
-    TRY(launched.channel.send(Message::go, launched.child.pid()));
-    TRY(run_create_hooks(container, launched, interruptible(plan, signals)));
-    return launched;
+    MovedDevices net_devices = TRY(move_net_devices(plan, child.pid()));
+    PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
+    TRY(send_pidfd(child, options.pidfd_socket));
+    how.poststop.arm();
+    TRY(channel.send(Message::go, child.pid()));
+    TRY(run_create_hooks(how.container, channel, child.pid(), interruptible(plan, how.signals)));
+    UniqueFd master = TRY(await_goal(how, channel, child));
+    return Started{std::move(child), std::move(net_devices), std::move(pid_file), std::move(master)};
+}
+
+// From nothing. If it fails, `oom` is what the kernel has counted until then: a child that was killed tells nothing.
+Result<Launched> launch_once(const Launch& how, OomCount& oom) {
+    const NewContainer& container = how.container;
+    StateDir state = TRY(take_step(
+        Step::state, [&] { return StateDir::create(how.options.state_root, container.record, container.config); }));
+    Cgroup cgroup = TRY(take_step(Step::cgroup, [&] { return Cgroup::create(container.plan.cgroup); }));
+    Result<Started> started = start_in(how, state, cgroup);
+    if (!started) {
+        oom = cgroup.oom();
+        return std::move(started).error();
+    }
+    return Launched{std::move(state),
+                    std::move(cgroup),
+                    std::move(started->child),
+                    std::move(started->net_devices),
+                    std::move(started->pid_file),
+                    std::move(started->master)};
+}
+
+// Whether the container could be created with another memory limit. Its hooks do not run, nobody hears of it, and
+// nothing of it is left.
+bool starts_with(uint64_t limit, const Launch& how) {
+    Plan plan = how.container.plan;
+    plan.hooks = {};
+    plan.net_devices.clear();
+    plan.process.terminal = false;
+    for (auto* writes : {&plan.cgroup.writes, &plan.cgroup.legacy_writes}) {
+        for (CgroupWrite& write : *writes) {
+            const bool is_limit = write.file == "memory.max" || write.file == "memory.limit_in_bytes";
+            if (is_limit) write.value = std::to_string(limit);
+        }
+    }
+    LaunchOptions options = how.options;
+    options.child = {.seccomp_cache = options.child.seccomp_cache, .detach = true};
+    const NewContainer container{plan, how.container.record, how.container.config};
+    PoststopHooks no_hooks(container);
+    OomCount ignored;
+    return launch_once({container, options, how.signals, no_hooks, true}, ignored).has_value();
+}
+
+Result<Launched> launch(const Launch& how) {
+    const Plan& plan = how.container.plan;
+    if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
+    if (!plan.mount_label.empty()) TRY(require_selinux("linux.mountLabel"));
+    OomCount oom;
+    Result<Launched> launched = launch_once(how, oom);
+    if (launched || !oom.at_limit) return launched;
+    const auto suffices = [&](uint64_t limit) { return starts_with(limit, how); };
+    return memory_limit_too_low(oom, plan, find_enough_memory(oom.limit, suffices));
 }
 
 Result<void> protect_binary(const Plan& plan, char** argv) {
@@ -199,8 +276,7 @@ Result<void> create_container(const NewContainer& container, const LaunchOptions
     TRY(protect_binary(container.plan, options.argv));
     const SignalForwarder signals = TRY(SignalForwarder::create());
     PoststopHooks poststop(container);
-    Launched launched = TRY(launch(container, options, signals, poststop, true));
-    TRY(expect(launched.channel, Message::created, signals.fd()));
+    Launched launched = TRY(launch({container, options, signals, poststop, true}));
     TRY(launched.state.mark_created());
     launched.state.unlock();
     launched.commit();
@@ -213,12 +289,10 @@ Result<int> run_container(const NewContainer& container, const LaunchOptions& op
     TRY(protect_binary(plan, options.argv));
     const SignalForwarder signals = TRY(SignalForwarder::create());
     PoststopHooks poststop(container);
-    Launched launched = TRY(launch(container, options, signals, poststop, false));
-    const bool terminal_for_us = plan.process.terminal && options.child.console_socket.empty();
-    UniqueFd master = TRY(await_payload(launched.channel, terminal_for_us, interruptible(plan, signals)));
+    Launched launched = TRY(launch({container, options, signals, poststop, false}));
     if (!plan.hooks.poststart.empty()) {
-        TRY(run_hooks("poststart", plan.hooks.poststart, hook_state(container, Status::running, launched.child.pid()),
-                      signals.fd()));
+        TRY(run_hooks("poststart", plan.hooks.poststart,
+                      hook_state(container.record, Status::running, launched.child.pid()), signals.fd()));
     }
     launched.state.unlock();
     if (options.child.detach) {
@@ -227,7 +301,11 @@ Result<int> run_container(const NewContainer& container, const LaunchOptions& op
         return 0;
     }
     launched.pid_file.commit();
-    const int exit_code = TRY(supervise_child(std::move(launched.child), signals, std::move(master)));
+    launched.net_devices.commit();
+    const pid_t init = launched.child.pid();
+    const int exit_code = TRY(supervise_child(std::move(launched.child), signals, std::move(launched.master)));
+    const std::string oom = describe_oom(launched.cgroup.oom(), plan, init, exit_code);
+    if (!oom.empty()) log_warning(oom);
     if (options.keep) {
         launched.keep();
         poststop.disarm();

@@ -12,16 +12,16 @@
 #include "kernel/init_process.hpp"
 #include "process/child.hpp"
 #include "process/hooks.hpp"
+#include "process/listener.hpp"
 #include "spec/load.hpp"
-#include "state/record.hpp"
 
 namespace pinfold {
 
 namespace {
 
-Result<Hooks> load_hooks(const std::string& root, const std::string& id) {
+Result<Spec> load_spec(const std::string& root, const std::string& id) {
     const std::string text = TRY(load_config_text(root, id));
-    return TRY(parse_checked_config(text)).hooks;
+    return parse_checked_config(text);
 }
 
 Result<void> run_payload(const std::string& root, const ContainerState& state) {
@@ -32,12 +32,15 @@ Result<void> run_payload(const std::string& root, const ContainerState& state) {
     }
     const Channel channel(TRY(std::move(connection)));
     forget_start_socket(root, id);  // from here on it counts as running, whatever becomes of us
-    TRY(await_payload(channel, false));
+    const auto on_listener = [&](const ListenerOffer& offer) -> Result<void> {
+        const UniqueFd init = TRY(open_process(state.pid, state.started));
+        const Spec spec = TRY(load_spec(root, id));
+        return hand_over_listener(offer, channel, {state.pid, init.get(), state}, *spec.linux_.seccomp);
+    };
+    TRY(await_payload(channel, false, on_listener));
     if (!state.record.poststart_hooks) return {};
-    ContainerState running = state;
-    running.status = Status::running;
-    const Hooks hooks = TRY(load_hooks(root, id));
-    return run_hooks("poststart", hooks.poststart, state_to_json(running));
+    const Spec spec = TRY(load_spec(root, id));
+    return run_hooks("poststart", spec.hooks.poststart, hook_state(state.record, Status::running, state.pid));
 }
 
 Result<void> kill_init(const ContainerState& state) {
@@ -71,15 +74,14 @@ Result<void> start_container(const std::string& root, const ContainerState& stat
 Result<void> destroy_container(const std::string& root, const ContainerState& state) {
     std::vector<Hook> poststop;
     if (state.record.poststop_hooks) {
-        Result<Hooks> hooks = load_hooks(root, state.record.id);
-        if (hooks) poststop = std::move(hooks->poststop);
-        else log_warning(concat("poststop hooks: ", hooks.error().message));
+        Result<Spec> spec = load_spec(root, state.record.id);
+        if (spec) poststop = std::move(spec->hooks.poststop);
+        else log_warning(concat("poststop hooks: ", spec.error().message));
     }
     TRY(kill_init(state));
     TRY(remove_group(state));
     TRY(remove_state(root, state.record.id));
-    if (!poststop.empty())
-        run_poststop_hooks(poststop, state_to_json({.record = state.record, .status = Status::stopped}));
+    if (!poststop.empty()) run_poststop_hooks(poststop, hook_state(state.record, Status::stopped));
     return {};
 }
 

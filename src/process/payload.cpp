@@ -13,12 +13,15 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "kernel/apparmor.hpp"
+#include "kernel/fd_passing.hpp"
 #include "kernel/safe_path.hpp"
+#include "kernel/selinux.hpp"
 #include "kernel/syscalls.hpp"
 #include "kernel/users.hpp"
 #include "process/executable.hpp"
+#include "process/listener.hpp"
 #include "process/step.hpp"
-#include "seccomp/load.hpp"
 
 namespace pinfold {
 
@@ -66,27 +69,35 @@ Result<void> change_user(const ProcessPlan& process, bool in_cwd) {
 
 // A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs it takes CAP_SYS_ADMIN,
 // which the capabilities' step may drop: then that step, and only that, comes after it.
-Result<void> restrict_rights(const ProcessPlan& process, const std::optional<SeccompFilter>& filter) {
+Result<void> restrict_rights(const ProcessPlan& process, const std::optional<SeccompFilter>& filter,
+                             const Channel& channel) {
     const bool privileged = filter && !process.no_new_privileges;
     if (privileged) {
         TRY(take_step(Step::seccomp, raise_permitted_capabilities));
-        TRY(take_step(Step::seccomp, [&] { return load_seccomp(*filter); }));
+        TRY(take_step(Step::seccomp, [&] { return load_with_listener(*filter, channel); }));
     }
     TRY(take_step(Step::capabilities, [&] { return apply_capabilities(process.capabilities); }));
     if (process.no_new_privileges) TRY(take_step(Step::no_new_privileges, forbid_new_privileges));
-    if (filter && !privileged) TRY(take_step(Step::seccomp, [&] { return load_seccomp(*filter); }));
+    if (filter && !privileged) TRY(take_step(Step::seccomp, [&] { return load_with_listener(*filter, channel); }));
     return {};
 }
 
 }  // namespace
 
-Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const std::optional<winsize>& window, int console_socket,
-                                const Channel& channel) {
-    if (window) TRY(set_window_size(pty.master.get(), window->ws_row, window->ws_col));
+Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const Outfit& outfit, const Channel& channel) {
+    if (outfit.window) TRY(set_window_size(pty.master.get(), outfit.window->ws_row, outfit.window->ws_col));
     TRY(own_terminal(pty.slave.get(), owner));
-    if (console_socket >= 0) TRY(send_fd(console_socket, pty.master.get(), "/dev/ptmx"));
+    if (outfit.console_socket) TRY(send_fd(outfit.console_socket.get(), pty.master.get(), "/dev/ptmx"));
     else TRY(channel.send_terminal(pty.master.get()));
     return attach_terminal(pty.slave.get());
+}
+
+Result<void> confine(const ProcessPlan& process, pid_t host_pid) {
+    const std::string& profile = process.apparmor_profile;
+    const std::string& label = process.selinux_label;
+    if (!profile.empty()) TRY(take_step(Step::apparmor, [&] { return set_profile_for_exec(profile, host_pid); }));
+    if (!label.empty()) TRY(take_step(Step::selinux, [&] { return set_context_for_exec(label, host_pid); }));
+    return {};
 }
 
 Result<Executable> become_user(const ProcessPlan& process) {
@@ -120,9 +131,10 @@ Result<void> let_go(const ProcessPlan& process) {
     return {};
 }
 
-Result<void> execute_payload(const ProcessPlan& process, const Executable& executable,
-                             const std::optional<SeccompFilter>& filter) {
-    TRY(restrict_rights(process, filter));
+Result<void> execute_payload(const ProcessPlan& process, const Executable& executable, const Outfit& outfit,
+                             const Channel& channel) {
+    TRY(channel.send(Message::ready));
+    TRY(restrict_rights(process, outfit.filter, channel));
     return in_step(Step::exec, execute(executable.path, process.args, executable.env));
 }
 

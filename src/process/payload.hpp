@@ -12,15 +12,23 @@
 
 namespace pinfold {
 
+// What the parent has made ready for the payload.
+struct Outfit {
+    std::optional<SeccompFilter> filter;
+    UniqueFd console_socket;  // empty: the terminal goes to the parent
+    std::optional<winsize> window;
+};
+
 struct Executable {
     std::string path;
     std::vector<std::string> env;
 };
 
-// Sizes the terminal, gives it to its user, sends its master to the console socket (-1: to the parent), and makes it
-// this process's own.
-Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const std::optional<winsize>& window, int console_socket,
-                                const Channel& channel);
+// Sizes the terminal, gives it to its user, sends its master to whom it is for, and makes it this process's own.
+Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const Outfit& outfit, const Channel& channel);
+
+// The security modules' part: what the next execve changes to. While the host's /proc is in reach.
+Result<void> confine(const ProcessPlan& process, pid_t host_pid);
 
 // From root in the container to the payload's user, who is the one to look for its program.
 Result<Executable> become_user(const ProcessPlan& process);
@@ -31,8 +39,8 @@ Result<void> let_go(const ProcessPlan& process);
 
 void reset_signals();
 
-// Capabilities, no_new_privs, filter, execve. Returns only on failure.
-Result<void> execute_payload(const ProcessPlan& process, const Executable& executable,
-                             const std::optional<SeccompFilter>& filter);
+// Says so on the channel; then capabilities, no_new_privs, filter, execve. Returns only on failure.
+Result<void> execute_payload(const ProcessPlan& process, const Executable& executable, const Outfit& outfit,
+                             const Channel& channel);
 
 }  // namespace pinfold

@@ -19,6 +19,7 @@ struct Wire {
     Message message;
     int32_t code;
     int32_t pid;
+    ListenerOffer listener;
     uint32_t message_length;
     uint32_t hint_length;
     char text[2 * kMaxText];
@@ -95,6 +96,13 @@ Result<void> Channel::send_terminal(int master) const {
     return send_wire(fd_.get(), wire, master);
 }
 
+Result<void> Channel::send_listener(const ListenerOffer& offer) const {
+    Wire wire;
+    start_wire(wire, Message::listener);
+    wire.listener = offer;
+    return send_wire(fd_.get(), wire);
+}
+
 void Channel::send_failure(const Error& error) const noexcept {
     Wire wire;
     start_wire(wire, Message::failed);
@@ -122,7 +130,7 @@ Result<std::optional<Packet>> Channel::receive() const {
     if (size_t(length) < kHeader || size_t(length) < kHeader + wire.message_length + wire.hint_length) {
         return plain_error("a message between pinfold's processes was cut short");
     }
-    Packet packet{wire.message, wire.pid, passed_descriptor(header), {}};
+    Packet packet{wire.message, wire.pid, passed_descriptor(header), {}, wire.listener};
     packet.error = Error{wire.code, std::string(wire.text, wire.message_length),
                          std::string(wire.text + wire.message_length, wire.hint_length)};
     return std::optional<Packet>(std::move(packet));

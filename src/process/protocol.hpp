@@ -7,6 +7,8 @@
 //     child  -> parent   terminal   (only for a terminal in the foreground) with the master's descriptor
 //     child  -> parent   created    (only for create) the child lets go of the socket and waits for `start`
 //     child  -> parent   ready      the next thing is execve
+//     child  -> parent   listener   (only for SCMP_ACT_NOTIFY) from here on the child is bound by its filter; what
+//                                   follows is in listener.hpp
 //     (end of file)                 execve closed the socket: the payload runs
 //
 // A created container says its last two words to `start`, over the socket in the state directory. Instead of any of its
@@ -25,13 +27,20 @@
 
 namespace pinfold {
 
-enum class Message : uint8_t { born, go, mounted, terminal, created, ready, failed };
+enum class Message : uint8_t { born, go, mounted, terminal, created, ready, listener, failed };
+
+// What a peer needs to take the listener of a filter out of the child that is about to load it.
+struct ListenerOffer {
+    int number;     // of the descriptor that it will have
+    uint64_t word;  // address of the word that is to become 1 when the child may go on
+};
 
 struct Packet {
     Message message = Message::failed;
     pid_t pid = 0;  // born, go
     UniqueFd fd;    // born: the pidfd; terminal: the master
     Error error;    // failed
+    ListenerOffer listener{};
 };
 
 class Channel {
@@ -43,6 +52,7 @@ public:
     Result<void> send(Message message, pid_t pid = 0) const;
     Result<void> send_born(pid_t pid, int pidfd) const;
     Result<void> send_terminal(int master) const;
+    Result<void> send_listener(const ListenerOffer& offer) const;
     // Best effort: if even this fails, the parent sees the end of file.
     void send_failure(const Error& error) const noexcept;
 

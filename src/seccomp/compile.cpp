@@ -108,8 +108,10 @@ Result<unsigned> filter_flags(const Seccomp& profile) {
     unsigned flags = 0;
     for (const std::string& name : profile.flags) flags |= TRY(look_up(kFlags, "flag", name));
     // The kernel refuses this one without a listener; without notifications it has no meaning.
-    if (!notifies(profile)) flags &= ~unsigned{SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV};
-    return flags;
+    if (!notifies(profile)) return flags & ~unsigned{SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV};
+    // With a listener to return, the kernel has no other way to name a thread that could not follow.
+    if (flags & SECCOMP_FILTER_FLAG_TSYNC) flags |= SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+    return flags | SECCOMP_FILTER_FLAG_NEW_LISTENER;
 }
 
 // "SCMP_ARCH_X86_64" as libseccomp spells it: "x86_64".

@@ -6,8 +6,9 @@
 
 namespace pinfold {
 
-// The child's side: one system call; memory is allocated only to report a failure.
-Result<void> load_seccomp(const SeccompFilter& filter);
+// The child's side: one system call; memory is allocated only to report a failure. The value is the listener's
+// descriptor (close on exec), for a filter that has one.
+Result<int> load_seccomp(const SeccompFilter& filter);
 
 // Whether this kernel knows the SECCOMP_FILTER_FLAG_*; nothing is loaded.
 bool kernel_takes_seccomp_flag(unsigned flag);

@@ -10,16 +10,8 @@ namespace pinfold {
 
 namespace {
 
-constexpr std::string_view kSecurityModule = "labels are not set";
-constexpr std::string_view kListener = "decisions are not handed to a listener";
-
 constexpr auto kUnsupported = std::to_array<Unsupported>({
-    {"process.selinuxLabel", kSecurityModule},
-    {"linux.mountLabel", kSecurityModule},
     {"linux.intelRdt", "classes of service are not assigned"},
-    {"linux.netDevices", "network devices are not moved"},
-    {"linux.seccomp.listenerPath", kListener},
-    {"linux.seccomp.listenerMetadata", kListener},
 });
 
 constexpr auto kOtherPlatforms = std::to_array<std::string_view>(

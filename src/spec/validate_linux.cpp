@@ -1,6 +1,7 @@
 // The rules for the linux section, but for namespaces, sysctl, resources and seccomp, which have files of their own.
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "spec/rules.hpp"
 #include "spec/validate.hpp"
@@ -50,6 +51,23 @@ void validate_net_device_name(std::string path, std::string_view name, Problems&
     }
 }
 
+// In a network that the container does not have to itself, a move would take the device from the host and give it back
+// under another name, or to others.
+void validate_net_devices(const Linux& linux_, Problems& problems) {
+    if (linux_.net_devices.empty()) return;
+    if (find_namespace(linux_, NamespaceType::network) == nullptr) {
+        problems.add("linux.netDevices", "needs a network namespace in linux.namespaces");
+    }
+    std::set<std::string_view> names;
+    for (const auto& [host_name, device] : linux_.net_devices) {
+        const std::string at = member_path("linux.netDevices", host_name);
+        validate_net_device_name(at, host_name, problems);
+        if (!device.name.empty()) validate_net_device_name(member_path(at, "name"), device.name, problems);
+        const std::string& name = device.name.empty() ? host_name : device.name;
+        if (!names.insert(name).second) problems.add(at, concat("a second device of the name ", name));
+    }
+}
+
 void validate_cgroups_path(const std::string& path, Problems& problems) {
     const std::vector<std::string_view> components = split(path, '/');
     if (std::find(components.begin(), components.end(), "..") != components.end()) {
@@ -86,11 +104,7 @@ Words memory_policy_flags() { return kMemoryPolicyFlags; }
 void validate_linux(const Linux& linux_, Problems& problems) {
     validate_namespaces(linux_, problems);
     validate_devices(linux_.devices, problems);
-    for (const auto& [host_name, device] : linux_.net_devices) {
-        const std::string at = member_path("linux.netDevices", host_name);
-        validate_net_device_name(at, host_name, problems);
-        if (!device.name.empty()) validate_net_device_name(member_path(at, "name"), device.name, problems);
-    }
+    validate_net_devices(linux_, problems);
     validate_cgroups_path(linux_.cgroups_path, problems);
     validate_resources(linux_.resources, "linux.resources", problems);
     if (!linux_.rootfs_propagation.empty()) {

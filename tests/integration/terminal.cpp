@@ -69,10 +69,10 @@ DescriptorSocket::DescriptorSocket(const std::filesystem::path& path)
     REQUIRE(::listen(listener_.get(), 1) == 0);
 }
 
-UniqueFd DescriptorSocket::receive() const {
+UniqueFd DescriptorSocket::receive(std::string* text_out) const {
     REQUIRE(await_readable(listener_.get()));
     const UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    std::array<char, 256> text{};
+    std::array<char, 4096> text{};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
     iovec data{text.data(), text.size()};
     msghdr message{};
@@ -81,7 +81,9 @@ UniqueFd DescriptorSocket::receive() const {
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     REQUIRE(await_readable(connection.get()));
-    REQUIRE(::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) >= 0);
+    const ssize_t got = ::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC);
+    REQUIRE(got >= 0);
+    if (text_out != nullptr) text_out->assign(text.data(), size_t(got));
     const cmsghdr* header = CMSG_FIRSTHDR(&message);
     REQUIRE(header != nullptr);
     int fd = -1;

@@ -31,13 +31,15 @@ private:
     std::string unread_;
 };
 
-// An engine's side of --console-socket and --pidfd-socket: listens, then receives one descriptor.
+// An engine's side of --console-socket, --pidfd-socket and seccomp's listenerPath: listens, then receives one
+// descriptor for each connection.
 class DescriptorSocket {
 public:
     explicit DescriptorSocket(const std::filesystem::path& path);
 
     const std::filesystem::path& path() const { return path_; }
-    UniqueFd receive() const;
+    // With the text that came along, where that is wanted.
+    UniqueFd receive(std::string* text = nullptr) const;
 
 private:
     std::filesystem::path path_;

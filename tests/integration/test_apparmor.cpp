@@ -1,4 +1,4 @@
-// AppArmor profiles: of the container's payload, and of further programs.
+// AppArmor profiles: of the container's payload, and of further programs; and SELinux where there is none.
 #include "harness.hpp"
 
 using namespace pinfold::integration;
@@ -91,4 +91,20 @@ TEST_CASE("apparmor: a host without it refuses a profile, and takes unconfined")
     const Outcome outcome = run_probe(bundle, {{"report"}});
     CHECK(outcome.status == 1);
     CHECK(outcome.says("this host has no AppArmor"));
+}
+
+TEST_CASE("selinux: a host without it refuses labels before anything is made") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::vector<std::pair<std::string, std::string>> table = {{"/process/selinuxLabel", "process.selinuxLabel"},
+                                                                    {"/linux/mountLabel", "linux.mountLabel"}};
+    for (const auto& entry : table) {
+        CAPTURE(entry.first);
+        Bundle bundle;
+        bundle.config[json::json_pointer(entry.first)] = "system_u:system_r:container_t";
+        const Outcome outcome = run_probe(bundle, {{"report"}});
+        CHECK(outcome.status == 1);
+        CHECK(outcome.says(entry.second + ": this host does not run SELinux"));
+        CHECK(run_program(bundle.verb({"state", bundle.id()}), {}).status == 1);
+    }
 }

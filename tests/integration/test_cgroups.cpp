@@ -123,3 +123,32 @@ TEST_CASE("cgroups: a processor quota") {
     const Outcome outcome = run_probe(bundle, {{"burn", "60"}});
     CHECK(outcome.answer()["wall_ms"].get<int>() >= 300);
 }
+
+TEST_CASE("cgroups: a payload that may write to its hierarchy owns its group, and nothing else does") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
+    struct Case {
+        bool own_namespace;
+        const char* mode;
+        bool delegated;
+    };
+    for (const Case& each : {Case{true, "rw", true}, Case{true, "ro", false}, Case{false, "rw", false}}) {
+        CAPTURE(each.own_namespace);
+        CAPTURE(each.mode);
+        Bundle bundle;
+        bundle.config["process"]["user"] = {{"uid", 1234}, {"gid", 1234}};
+        if (each.own_namespace) bundle.add_namespace("cgroup");
+        bundle.config["mounts"].push_back({{"destination", "/sys/fs/cgroup"},
+                                           {"type", "cgroup"},
+                                           {"source", "cgroup"},
+                                           {"options", {"nosuid", each.mode}}});
+        const std::string top = each.own_namespace ? "/sys/fs/cgroup" : "/sys/fs/cgroup/pinfold/" + bundle.id();
+        const Outcome outcome =
+            run_probe(bundle, {{"mkdir", top + "/below"}, {"stat", top}, {"write", top + "/cgroup.procs", "0"}});
+        CHECK(outcome.answer(0)["ok"] == each.delegated);
+        CHECK(outcome.answer(1)["uid"] == (each.delegated ? 1234 : 0));
+        CHECK(outcome.answer(2)["ok"] == each.delegated);
+        CHECK(cgroups_named(bundle.id()).empty());
+    }
+}

@@ -176,3 +176,78 @@ TEST_CASE("namespaces: a mount namespace that is joined is used as it is") {
     CHECK(outcome.answer()["namespaces"]["mnt"] == target(holder.path("mnt")));
     CHECK(outcome.answer()["namespaces"]["mnt"] != own_namespace("mnt"));
 }
+
+namespace {
+
+// In a network namespace of its own, which stands for the host's: makes a pair of devices, runs pinfold, and prints
+// what has become of them.
+Ended run_beside_devices(const Bundle& bundle) {
+    std::string run;
+    for (const std::string& word : bundle.verb({"run", "--bundle", bundle.path().string(), bundle.id()}))
+        run += " " + word;
+    const std::string script =
+        "ip link add pf0 mtu 1400 type veth peer name pf1"
+        " && ip addr add 10.9.8.7/24 dev pf0 && ip addr add fd09::7/64 dev pf0 nodad"
+        " && ip link set pf0 up && ip link set pf1 up;" +
+        run + "; status=$?; ip -br addr show >&2; exit $status";
+    return run_program({"/usr/bin/unshare", "-n", "/bin/sh", "-c", script}, {});
+}
+
+json interface(const json& report, const std::string& name) {
+    for (const json& one : report["interfaces"]) {
+        if (one["name"] == name) return one;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("network: devices of the host become the container's, with name, addresses and size") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["linux"]["netDevices"] = {{"pf0", {{"name", "eth7"}}}};
+    bundle.probe({"report"}).write_config();
+    const Ended ended = run_beside_devices(bundle);
+    REQUIRE_MESSAGE(ended.status == 0, ended.err);
+    const json device = interface(json::parse(ended.out), "eth7");
+    REQUIRE(device.is_object());
+    CHECK(device["up"] == true);
+    CHECK(device["mtu"] == 1400);
+    CHECK(has(device["addresses"], "10.9.8.7"));
+    CHECK(has(device["addresses"], "fd09::7"));
+    CHECK(ended.err.find("pf0") == std::string::npos);
+}
+
+TEST_CASE("network: a container that cannot start gives devices back as they were") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["linux"]["netDevices"] = {{"pf0", {{"name", "eth7"}}}};
+    bundle.config["process"]["args"] = {"/does-not-exist"};
+    bundle.write_config();
+    const Ended ended = run_beside_devices(bundle);
+    CHECK(ended.status == 1);
+    CHECK(ended.err.find("pf0@pf1") != std::string::npos);
+    CHECK(ended.err.find("10.9.8.7/24 fd09::7/64") != std::string::npos);
+}
+
+TEST_CASE("network: devices that are not there or cannot be moved") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::vector<std::pair<json, std::string>> table = {
+        {{{"pf9", json::object()}}, "linux.netDevices.pf9: the host has no network device 'pf9'"},
+        {{{"lo", {{"name", "eth0"}}}}, "linux.netDevices.lo: a loopback device cannot be moved"},
+        {{{"pf0", {{"name", "lo"}}}}, "linux.netDevices.pf0: a device 'lo' is already there"},
+    };
+    for (const auto& entry : table) {
+        CAPTURE(entry.second);
+        Bundle bundle;
+        bundle.config["linux"]["netDevices"] = entry.first;
+        bundle.probe({"report"}).write_config();
+        const Ended ended = run_beside_devices(bundle);
+        CHECK(ended.status == 1);
+        CHECK(ended.err.find(entry.second) != std::string::npos);
+        CHECK(ended.err.find("pf0@pf1") != std::string::npos);
+    }
+}

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "harness.hpp"
+#include "turns.hpp"
 
 using namespace pinfold::integration;
 
@@ -57,50 +58,6 @@ private:
     UniqueFd changes_;
 };
 
-void check_fails(const Ended& ended, const std::string& words) {
-    CHECK(ended.status == 1);
-    CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
-}
-
-// A payload that works in turns: it stops at each wait-signal until it is told to go on.
-class Turns {
-public:
-    Turns(Bundle& bundle, const std::vector<Command>& commands, const RunOptions& options = {}) : bundle_(bundle) {
-        bundle.probe_each(commands);
-        running_ = start(bundle, options);
-        await_ready();
-    }
-    // Lines of the payload until the next turn.
-    void await_ready() const {
-        while (running_->read_line() != "READY") continue;
-    }
-    // The answer of the command after the wait.
-    json go_on() const {
-        running_->signal(SIGTERM);
-        while (running_->read_line() != "TERM") continue;
-        running_->read_line();  // of the wait itself
-        return json::parse(running_->read_line());
-    }
-    void go_on_without_answer() const { running_->signal(SIGTERM); }
-    int end() const { return running_->finish().status; }
-
-    Ended update(std::vector<std::string> words, const std::string& input = {}) const {
-        words.insert(words.begin(), {"update", bundle_.id()});
-        return run_program(bundle_.verb(words), {.input = input});
-    }
-    std::string group_file(const std::string& name) const {
-        std::string text = read_text(cgroup2_mount() / "pinfold" / bundle_.id() / name);
-        while (!text.empty() && text.back() == '\n') text.pop_back();
-        return text;
-    }
-
-private:
-    const Bundle& bundle_;
-    std::unique_ptr<Process> running_;
-};
-
-void check_ok(const Ended& ended) { CHECK_MESSAGE(ended.status == 0, ended.err); }
-
 // Until the process sleeps in poll(), as `events` does once it watches the group.
 bool await_watching(pid_t pid) {
 #ifdef SYS_poll
@@ -128,11 +85,6 @@ std::vector<pid_t> pids_of(const Bundle& bundle) {
 }
 
 }  // namespace
-
-#define NEEDS_GROUPS() \
-    NEEDS_ROOT();      \
-    PINFOLD_ONLY();    \
-    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine")
 
 TEST_CASE("pause: the payload stops until it is resumed") {
     NEEDS_GROUPS();

@@ -63,10 +63,6 @@ const std::vector<Refusal>& refusals() {
          {{"defaultAction", "SCMP_ACT_ALLOW"}, {"architectures", {"SCMP_ARCH_VAX"}}},
          "linux.seccomp.architectures[0]"},
         // What is not supported is refused, not ignored.
-        {"/process/selinuxLabel", "some-label", "process.selinuxLabel"},
-        {"/linux/seccomp",
-         {{"defaultAction", "SCMP_ACT_ALLOW"}, {"listenerPath", "/run/socket"}},
-         "linux.seccomp.listenerPath"},
     };
     return table;
 }

@@ -1,5 +1,7 @@
 // Seccomp filters by their effects: each action, argument comparisons, unknown names.
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include <sstream>
 
 #include "harness.hpp"
+#include "terminal.hpp"
 
 using namespace pinfold::integration;
 
@@ -27,6 +30,26 @@ void filter(Bundle& bundle, const json& rules, const std::string& otherwise = "S
 
 Command call(long number, uint64_t first = 0, uint64_t second = 0) {
     return {"syscall", std::to_string(number), std::to_string(first), std::to_string(second)};
+}
+
+// The program behind listenerPath: decides on one call of the container.
+void answer(const UniqueFd& listener, int expected_call, const seccomp_notif_resp& decision) {
+    REQUIRE(await_readable(listener.get()));
+    seccomp_notif asked{};
+    REQUIRE(::ioctl(listener.get(), SECCOMP_IOCTL_NOTIF_RECV, &asked) == 0);
+    CHECK(asked.data.nr == expected_call);
+    seccomp_notif_resp response = decision;
+    response.id = asked.id;
+    CHECK(::ioctl(listener.get(), SECCOMP_IOCTL_NOTIF_SEND, &response) == 0);
+}
+
+constexpr seccomp_notif_resp kRefuse{.id = 0, .val = 0, .error = -EXDEV, .flags = 0};
+constexpr seccomp_notif_resp kContinue{.id = 0, .val = 0, .error = 0, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+
+void listen(Bundle& bundle, const DescriptorSocket& socket, const json& rules) {
+    filter(bundle, rules);
+    bundle.config["linux"]["seccomp"]["listenerPath"] = socket.path();
+    bundle.config["linux"]["seccomp"]["listenerMetadata"] = "for \"me\"";
 }
 
 }  // namespace
@@ -172,4 +195,88 @@ TEST_CASE("seccomp: 32-bit calls are no way around the filter") {
     // The x32 number of getppid: another architecture to the filter, which kills or refuses it.
     const Outcome outcome = run_probe(bundle, {call(SYS_getppid | 0x40000000)});
     CHECK((outcome.status == 128 + SIGSYS || outcome.answer()["ok"] == false));
+}
+
+TEST_CASE("seccomp: a listener decides, and is told of whom") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    const DescriptorSocket socket(bundle.host() / "listener");
+    listen(bundle, socket, json::array({rule({"getppid"}, "SCMP_ACT_NOTIFY")}));
+    bundle.probe(call(SYS_getppid)).write_config();
+    Process running(bundle.verb({"run", "--bundle", bundle.path().string(), bundle.id()}), {});
+    std::string text;
+    const UniqueFd listener = socket.receive(&text);
+    answer(listener, SYS_getppid, kRefuse);
+    const Ended ended = running.finish();
+    CHECK(ended.status == 0);
+    CHECK(json::parse(ended.out)["errno"] == "EXDEV");
+    const json told = json::parse(text);
+    CHECK(told["fds"] == json({"seccompFd"}));
+    CHECK(told["metadata"] == "for \"me\"");
+    CHECK(told["pid"].get<int>() > 1);
+    CHECK(told["state"]["pid"] == told["pid"]);
+    CHECK(told["state"]["id"] == bundle.id());
+    CHECK(told["state"]["bundle"] == bundle.path().string());
+    CHECK(told["ociVersion"] == told["state"]["ociVersion"]);
+}
+
+TEST_CASE("seccomp: a listener works where the filter forbids all that pinfold could say, and even its execve waits") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool no_new_privileges : {true, false}) {
+        CAPTURE(no_new_privileges);
+        Bundle bundle;
+        bundle.config["process"]["noNewPrivileges"] = no_new_privileges;
+        const DescriptorSocket socket(bundle.host() / "listener");
+        listen(bundle, socket,
+               json::array({rule({"execve"}, "SCMP_ACT_NOTIFY"),
+                            rule({"sendmsg", "sendto", "recvmsg", "recvfrom", "poll", "ppoll", "read", "futex", "dup",
+                                  "sched_yield", "nanosleep", "clock_nanosleep"},
+                                 "SCMP_ACT_KILL_PROCESS")}));
+        bundle.probe({"print", "arrived"}).write_config();
+        Process running(bundle.verb({"run", "--bundle", bundle.path().string(), bundle.id()}), {});
+        const UniqueFd listener = socket.receive();
+        answer(listener, SYS_execve, kContinue);
+        const Ended ended = running.finish();
+        CHECK(ended.status == 0);
+        CHECK(ended.err == "arrived\n");
+    }
+}
+
+TEST_CASE("seccomp: start and exec each bring a listener") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const DescriptorSocket socket(bundle.host() / "listener");
+    listen(bundle, socket, json::array({rule({"getppid"}, "SCMP_ACT_NOTIFY")}));
+    const Container container(bundle.probe({"wait-signal"}), Container::As::created);
+    Process starting(bundle.verb({"start", bundle.id()}), {});
+    std::string of_start;
+    const UniqueFd first = socket.receive(&of_start);
+    CHECK(starting.finish().status == 0);
+    CHECK(json::parse(of_start)["pid"] == container.pid());
+    std::vector<std::string> words = {"exec", bundle.id(), "/probe"};
+    const Command getppid = call(SYS_getppid);
+    words.insert(words.end(), getppid.begin(), getppid.end());
+    Process executing(bundle.verb(words), {});
+    std::string of_exec;
+    const UniqueFd second = socket.receive(&of_exec);
+    answer(second, SYS_getppid, kRefuse);
+    CHECK(json::parse(executing.finish().out)["errno"] == "EXDEV");
+    CHECK(json::parse(of_exec)["pid"] != container.pid());
+    CHECK(json::parse(of_exec)["state"]["status"] == "running");
+}
+
+TEST_CASE("seccomp: without a program behind listenerPath nothing starts and nothing stays") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    filter(bundle, json::array({rule({"getppid"}, "SCMP_ACT_NOTIFY")}));
+    bundle.config["linux"]["seccomp"]["listenerPath"] = bundle.host() / "nobody";
+    const Outcome outcome = run_probe(bundle, {{"print", "ran"}});
+    CHECK(outcome.status == 1);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err.find("linux.seccomp.listenerPath: connect to the listener's socket") != std::string::npos);
+    CHECK(run_program(bundle.verb({"state", bundle.id()}), {}).status == 1);
+    CHECK(cgroups_named(bundle.id()).empty());
 }

@@ -26,6 +26,7 @@ Object create_command(const Arguments& arguments);  // PATH TEXT: a new file
 Object mkdir_command(const Arguments& arguments);   // PATH
 Object stat_command(const Arguments& arguments);    // PATH, the link itself
 Object open_command(const Arguments& arguments);    // PATH ro|wo|rw
+Object label_command(const Arguments& arguments);   // PATH: SELinux's, of the file
 Object list_command(const Arguments& arguments);    // PATH
 Object mknod_command(const Arguments& arguments);   // PATH c|b|p MAJOR MINOR
 Object statfs_command(const Arguments& arguments);  // PATH

@@ -6,6 +6,7 @@
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +32,12 @@ Object write_with_flags(const std::string& path, const std::string& text, int fl
 Object read_command(const Arguments& arguments) {
     const auto text = read_file(arguments[0]);
     return text ? success().add("text", *text) : failure();
+}
+
+Object label_command(const Arguments& arguments) {
+    char label[256] = {};
+    const ssize_t length = ::getxattr(arguments[0].c_str(), "security.selinux", label, sizeof label - 1);
+    return length < 0 ? failure() : success().add("text", std::string(label));
 }
 
 Object write_command(const Arguments& arguments) { return write_with_flags(arguments[0], arguments[1], 0); }

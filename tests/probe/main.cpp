@@ -34,6 +34,7 @@ constexpr std::array kCommands = {
     Command{"stat", 1, stat_command},
     Command{"open", 2, open_command},
     Command{"list", 1, list_command},
+    Command{"label", 1, label_command},
     Command{"mknod", 4, mknod_command},
     Command{"statfs", 1, statfs_command},
     Command{"mount", 3, mount_command},

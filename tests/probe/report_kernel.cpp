@@ -1,5 +1,7 @@
 // Clocks, network interfaces, and the small files of /proc/self as they are.
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -21,14 +23,31 @@ long seconds_of(clockid_t clock) {
     return now.tv_sec;
 }
 
-short flags_of(const char* interface) {
-    const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return 0;
+// One question about an interface; the answer is in the request.
+ifreq ask(const char* name, unsigned long question) {
     ifreq request{};
-    std::strncpy(request.ifr_name, interface, IFNAMSIZ - 1);
-    const int status = ::ioctl(fd, SIOCGIFFLAGS, &request);
+    std::strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+    const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (::ioctl(fd, question, &request) != 0) request = {};
     ::close(fd);
-    return status == 0 ? request.ifr_flags : short{0};
+    return request;
+}
+
+List addresses_of(const char* name) {
+    List out;
+    ifaddrs* all = nullptr;
+    if (::getifaddrs(&all) != 0) return out;
+    for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
+        if (entry->ifa_addr == nullptr || std::strcmp(entry->ifa_name, name) != 0) continue;
+        char text[INET6_ADDRSTRLEN];
+        const sockaddr* address = entry->ifa_addr;
+        const void* bytes = nullptr;
+        if (address->sa_family == AF_INET) bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+        if (address->sa_family == AF_INET6) bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+        if (bytes != nullptr) out.add(::inet_ntop(address->sa_family, bytes, text, sizeof text));
+    }
+    ::freeifaddrs(all);
+    return out;
 }
 
 }  // namespace
@@ -43,11 +62,13 @@ List interfaces() {
     struct if_nameindex* all = ::if_nameindex();
     if (all == nullptr) return out;
     for (const struct if_nameindex* entry = all; entry->if_index != 0; ++entry) {
-        const short flags = flags_of(entry->if_name);
+        const short flags = ask(entry->if_name, SIOCGIFFLAGS).ifr_flags;
         Object interface;
         interface.add("name", entry->if_name)
             .add("up", (flags & IFF_UP) != 0)
-            .add("loopback", (flags & IFF_LOOPBACK) != 0);
+            .add("loopback", (flags & IFF_LOOPBACK) != 0)
+            .add("mtu", ask(entry->if_name, SIOCGIFMTU).ifr_mtu)
+            .add("addresses", addresses_of(entry->if_name));
         out.add(interface);
     }
     ::if_freenameindex(all);

@@ -189,9 +189,11 @@ TEST_CASE("flags are those of the profile and no others") {
     CHECK(flags_of({all[0]}, "SCMP_ACT_KILL") == SECCOMP_FILTER_FLAG_TSYNC);
     CHECK(flags_of({all[1]}, "SCMP_ACT_KILL") == SECCOMP_FILTER_FLAG_LOG);
     CHECK(flags_of({all[2]}, "SCMP_ACT_KILL") == SECCOMP_FILTER_FLAG_SPEC_ALLOW);
-    CHECK(flags_of({all[3]}, "SCMP_ACT_NOTIFY") == SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+    CHECK(flags_of({all[3]}, "SCMP_ACT_NOTIFY") ==
+          (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV | SECCOMP_FILTER_FLAG_NEW_LISTENER));
     CHECK(flags_of({all[3]}, "SCMP_ACT_KILL") == 0);  // nobody to wait for
-    CHECK(flags_of(all, "SCMP_ACT_NOTIFY") == 0x27);
+    CHECK(flags_of({}, "SCMP_ACT_NOTIFY") == SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    CHECK(flags_of(all, "SCMP_ACT_NOTIFY") == 0x3f);
 }
 
 TEST_CASE("a program that the kernel would not take is refused before the start") {

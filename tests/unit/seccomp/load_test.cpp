@@ -84,7 +84,7 @@ TEST_CASE("without no_new_privs and without privilege the refusal says what is m
         constexpr uid_t kNobody = 65534;
         if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) return 1;
         if (::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0) return 2;
-        const Result<void> result = load_seccomp(filter);
+        const Result<int> result = load_seccomp(filter);
         if (result || result.error().code != EACCES) return 3;
         return result.error().hint.find("noNewPrivileges") != std::string::npos ? 0 : 4;
     });
@@ -95,7 +95,7 @@ TEST_CASE("without no_new_privs and without privilege the refusal says what is m
 TEST_CASE("a program too long for the kernel's counter is not cut") {
     SeccompFilter filter;
     filter.program.assign(65536 + 1, BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    const Result<void> result = load_seccomp(filter);
+    const Result<int> result = load_seccomp(filter);
     REQUIRE_FALSE(result);
     CHECK(result.error().message == "load seccomp filter: the program is too long");
 }

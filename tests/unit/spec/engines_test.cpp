@@ -163,21 +163,20 @@ TEST_CASE("engines: the specification's good examples") {
     const Lines no_process = {"process: missing, required: the process to run"};
     CHECK(testing::problems_of(of("minimal-for-start.json")) == Lines{});
     CHECK(testing::problems_of(of("minimal.json")) == no_process);
-    CHECK(testing::problems_of(of("linux-netdevice.json")) == no_process);
+    CHECK(testing::problems_of(of("linux-netdevice.json")) ==
+          Lines{no_process[0], "linux.netDevices: needs a network namespace in linux.namespaces"});
     CHECK(testing::problems_of(of("linux-rdma.json")) == no_process);
     // Written for a version before the first.
     CHECK(testing::problems_of(of("spec-example.json")) ==
           Lines{R"(ociVersion: found "0.5.0-dev", allowed: a semantic version 1.x.y)"});
 
     CHECK(unsupported_in(of("minimal-for-start.json")) == Lines{});
-    CHECK(unsupported_in(of("linux-netdevice.json")) ==
-          Lines{"linux.netDevices: not supported yet: network devices are not moved"});
     CHECK(unsupported_in(of("linux-rdma.json")) == Lines{});
     Lines paths;
     for (const std::string& line : unsupported_in(of("spec-example.json"))) {
         paths.push_back(line.substr(0, line.find(':')));
     }
-    CHECK(paths == Lines{"process.selinuxLabel", "linux.mountLabel"});
+    CHECK(paths == Lines{});
 }
 
 TEST_CASE("engines: the specification's bad examples") {
@@ -188,7 +187,8 @@ TEST_CASE("engines: the specification's bad examples") {
     };
     CHECK(of("linux-hugepage.json") == Lines{"linux.resources.hugepageLimits[0].pageSize: found \"64kB\", allowed: a "
                                              "number and KB, MB or GB"});
-    CHECK(of("linux-netdevice.json") == Lines{"linux.netDevices.eth0.name: found 23, allowed: a string"});
+    CHECK(of("linux-netdevice.json") == Lines{"linux.netDevices.eth0.name: found 23, allowed: a string",
+                                              "linux.netDevices: needs a network namespace in linux.namespaces"});
     CHECK(of("linux-rdma.json") == Lines{"linux.resources.rdma.mlx5_1.hcaHandles: found \"not a uint32\", allowed: a "
                                          "whole number from 0 to 4294967295"});
     const Result<Json> invalid = parse_json("{]\n", "invalid-json.json");

@@ -81,13 +81,13 @@ TEST_CASE("load: the root may be an absolute path") {
 
 TEST_CASE("load: all that is wrong is told at once") {
     const Bundle bundle(R"({"ociVersion": "1.0.2", "root": {"path": "elsewhere"}, "hostname": "x",
-        "process": {"cwd": "/", "args": "sh", "selinuxLabel": "l"}})");
+        "process": {"cwd": "/", "args": "sh"}, "linux": {"intelRdt": {"closID": "c"}}})");
     const Result<Spec> spec = bundle.load();
     REQUIRE_FALSE(spec);
     CHECK(spec.error().message == concat(bundle.config_path(), ": 4 problems\n",
                                          "  process.args: found \"sh\", allowed: an array\n",
                                          "  hostname: needs a uts namespace: it would rename the host\n",
                                          "  root.path: ", bundle.path(), "/elsewhere: does not exist (ENOENT)\n",
-                                         "  process.selinuxLabel: not supported yet: labels are not set"));
+                                         "  linux.intelRdt: not supported yet: classes of service are not assigned"));
     CHECK(spec.error().hint.empty());
 }

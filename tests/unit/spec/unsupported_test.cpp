@@ -25,25 +25,23 @@ std::vector<std::string> refused(std::string_view path, std::string_view value) 
 }  // namespace
 
 TEST_CASE("unsupported: null, zero, false and empty values ask for nothing") {
-    CHECK(refused("process.selinuxLabel", R"("")").empty());
-    CHECK(refused("process.selinuxLabel", "null").empty());
-    CHECK(refused("linux.netDevices", "{}").empty());
+    CHECK(refused("linux.intelRdt", "null").empty());
     CHECK(refused("linux.intelRdt", R"({"closID": "", "enableMonitoring": false, "schemata": []})").empty());
 }
 
 TEST_CASE("unsupported: anything else is refused") {
     using Paths = std::vector<std::string>;
-    CHECK(refused("linux.netDevices", R"({"eth0": {}})") == Paths{"linux.netDevices"});
-    CHECK(refused("process.selinuxLabel", R"("x")") == Paths{"process.selinuxLabel"});
     CHECK(refused("linux.intelRdt", R"({"closID": "", "schemata": ["L3:0=f"]})") == Paths{"linux.intelRdt"});
     CHECK(refused("linux.intelRdt.enableMonitoring", "true") == Paths{"linux.intelRdt"});
+    CHECK(refused("linux.intelRdt.closID", R"("x")") == Paths{"linux.intelRdt"});
 }
 
 TEST_CASE("unsupported: a document of its own is looked at from its place in config.json") {
-    const Json process = testing::json(R"({"selinuxLabel": "x", "seccomp": {"listenerPath": "/x"}})");
+    const Json document = testing::json(R"({"intelRdt": {"closID": "x"}, "seccomp": {"flags": ["x"]}})");
     Problems problems;
-    refuse_unsupported(process, problems, "process");
-    CHECK(testing::lines(problems) == std::vector<std::string>{"selinuxLabel: not supported yet: labels are not set"});
+    refuse_unsupported(document, problems, "linux");
+    CHECK(testing::lines(problems) ==
+          std::vector<std::string>{"intelRdt: not supported yet: classes of service are not assigned"});
 }
 
 TEST_CASE("unsupported: README.md lists exactly what is not supported yet") {

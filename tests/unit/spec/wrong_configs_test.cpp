@@ -298,6 +298,8 @@ TEST_CASE("spec: wrong devices") {
           R"(linux.netDevices["a/b"]: found "a/b", allowed: an interface name: 1 to 15 bytes, no '/')",
           R"(linux.netDevices.eth1.name: found "16-bytes-exactly", allowed: an interface name: 1 to 15 bytes, )"
           "no '/'"}},
+        {{{"linux.netDevices", R"({"eth0": {}, "eth1": {"name": "eth0"}})"}},
+         {"linux.netDevices.eth1: a second device of the name eth0"}},
     });
 }
 
