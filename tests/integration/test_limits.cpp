@@ -262,6 +262,7 @@ TEST_CASE("limits: a bomb of processes ends at the limit, and leaves nothing") {
 
 TEST_CASE("limits: what cgroup v2 does not have is refused, and what to do instead is told") {
     NEEDS_GROUPS();
+    if (!cgroup1_mount("memory").empty()) SKIP_TEST("cgroup v1 has some of it here");
     Bundle bundle;
     json& resources = bundle.config["linux"]["resources"];
     const auto refusal = [&](const char* section, const json& value) {
