@@ -144,6 +144,34 @@ TEST_CASE("legacy: a memory limit ends what exceeds it") {
     CHECK(run_probe(bundle, {{"alloc", "64"}}).status == 128 + SIGKILL);
 }
 
+TEST_CASE("legacy: who ran out of memory, and whose limit it was, is told") {
+    NEEDS_V1("memory");
+    Bundle bundle;
+    resources(bundle)["memory"]["limit"] = 32 << 20;
+    bundle.probe({"alloc", "64"});
+    const Outcome outcome = run(bundle, {.args = {"--keep"}});
+    CHECK(outcome.status == 128 + SIGKILL);
+    CHECK_MESSAGE(outcome.says("out of memory"), outcome.err);
+    CHECK_MESSAGE(outcome.says("linux.resources.memory.limit, 33554432 bytes, was reached"), outcome.err);
+    const json state = json::parse(verb(bundle, {"state", bundle.id()}).out);
+    CHECK(state["annotations"]["org.pinfold.oom-killed"] == "1");
+    CHECK(verb(bundle, {"delete", bundle.id()}).status == 0);
+}
+
+TEST_CASE("legacy: a memory limit that is too low for the start is said to be, with one that is not") {
+    NEEDS_V1("memory");
+    Bundle bundle;
+    bundle.probe({"exit", "0"});
+    resources(bundle)["memory"]["limit"] = 4096;
+    const Outcome refused = run(bundle);
+    CHECK(refused.status == 1);
+    const size_t found = refused.err.find("it takes ");
+    REQUIRE_MESSAGE(refused.says("memory limit too low"), refused.err);
+    REQUIRE_MESSAGE(found != std::string::npos, refused.err);
+    resources(bundle)["memory"]["limit"] = std::stoul(refused.err.substr(found + 9));
+    CHECK(run(bundle).status == 0);
+}
+
 TEST_CASE("legacy: without the killer, what exceeds the memory limit stands still") {
     NEEDS_V1("memory");
     Bundle bundle;
