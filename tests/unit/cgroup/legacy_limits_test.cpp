@@ -1,39 +1,13 @@
 // linux.resources to the control files of cgroup v1, and which limits go there.
 #include "cgroup/legacy_limits.hpp"
 
-#include <functional>
-
-#include "base/strings.hpp"
-#include "support/testing.hpp"
+#include "translation.hpp"
 
 using namespace pinfold;
 
 namespace {
 
-// "memory.limit_in_bytes=100; ...", or the error.
-std::string written(const Resources& resources) {
-    const auto writes = legacy_writes(resources);
-    if (!writes) return concat("error: ", writes.error().message);
-    std::vector<std::string> items;
-    for (const CgroupWrite& write : *writes) {
-        items.push_back(concat(write.file, '=', write.value));
-        if (!write.twin_file.empty()) items.back() += concat(" or ", write.twin_file, '=', write.twin_value);
-    }
-    return join(items, "; ");
-}
-
-struct Case {
-    std::function<void(Resources&)> set;
-    const char* expected;
-};
-
-void check(std::initializer_list<Case> cases) {
-    for (const Case& test : cases) {
-        Resources resources;
-        test.set(resources);
-        CHECK(written(resources) == test.expected);
-    }
-}
+void check(std::initializer_list<testing::TranslationCase> cases) { testing::check_translation(legacy_writes, cases); }
 
 Resources everything() {
     Resources r;

@@ -1,39 +1,15 @@
 // linux.resources to control files: every conversion, every refusal.
 #include "cgroup/limits.hpp"
 
-#include <functional>
-
-#include "base/strings.hpp"
-#include "support/testing.hpp"
+#include "translation.hpp"
 
 using namespace pinfold;
 
 namespace {
 
-// "memory.max=100 memory.swap.max=50", or the error.
-std::string written(const Resources& resources) {
-    const auto writes = cgroup_writes(resources);
-    if (!writes) return concat("error: ", writes.error().message);
-    std::vector<std::string> items;
-    for (const CgroupWrite& write : *writes) {
-        items.push_back(concat(write.file, '=', write.value));
-        if (!write.twin_file.empty()) items.back() += concat(" or ", write.twin_file, '=', write.twin_value);
-    }
-    return join(items, "; ");
-}
+std::string written(const Resources& resources) { return testing::words_of(cgroup_writes(resources)); }
 
-struct Case {
-    std::function<void(Resources&)> set;
-    const char* expected;
-};
-
-void check(std::initializer_list<Case> cases) {
-    for (const Case& test : cases) {
-        Resources resources;
-        test.set(resources);
-        CHECK(written(resources) == test.expected);
-    }
-}
+void check(std::initializer_list<testing::TranslationCase> cases) { testing::check_translation(cgroup_writes, cases); }
 
 std::string weight_for(uint64_t shares) {
     Resources resources;
