@@ -295,9 +295,9 @@ TEST_CASE("legacy: every limit reaches its file") {
         {"cpuset.cpus", "0"},
         {"pids.max", "50"},
     };
-    for (const auto& [file, value] : expected) {
-        CAPTURE(file);
-        CHECK(group_file(bundle, file) == value);
+    for (const auto& limit : expected) {
+        CAPTURE(limit.first);
+        CHECK(group_file(bundle, limit.first) == limit.second);
     }
 }
 

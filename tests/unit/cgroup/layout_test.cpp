@@ -31,7 +31,9 @@ TEST_CASE("layout: a user without rights finds it not writable") {
 TEST_CASE("layout: hierarchies of cgroup v1 have the controllers they are named after") {
     const CgroupHost host = find_cgroup_host();
     if (host.legacy.empty()) SKIP_TEST("cgroup v1 is not mounted");
-    for (const auto& [controller, mount] : host.legacy) {
+    for (const auto& entry : host.legacy) {
+        const std::string& controller = entry.first;
+        const std::string& mount = entry.second;
         CAPTURE(controller);
         CHECK(::access((mount + "/cgroup.procs").c_str(), F_OK) == 0);
         CHECK(("," + mount.substr(mount.rfind('/') + 1) + ",").find("," + controller + ",") != std::string::npos);
