@@ -133,6 +133,20 @@ TEST_CASE("scope: hosts without one") {
     }
 }
 
+TEST_CASE("scope: limits are for cgroup v2 to hold, whatever v1 has beside it") {
+    if (!has_scope_program()) SKIP_TEST("built without libsystemd");
+    CgroupHost hybrid = host_with_systemd();
+    hybrid.hybrid = true;
+    hybrid.legacy = {{"pids", "/sys/fs/cgroup/pids"}};
+    Linux config;
+    config.resources.pids_limit = 20;
+    const auto plan = plan_for(config, hybrid);
+    REQUIRE(plan);
+    CHECK(plan->place.legacy.empty());
+    CHECK(plan->legacy_writes.empty());
+    CHECK(plan->controllers == std::vector<std::string>{"pids"});
+}
+
 TEST_CASE("systemd: where managers keep their slices") {
     CHECK(system_manager_top("/init.scope").empty());
     CHECK(system_manager_top("/").empty());
