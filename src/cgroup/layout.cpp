@@ -11,6 +11,7 @@
 
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
+#include "cgroup/processes.hpp"
 
 namespace pinfold {
 
@@ -46,6 +47,20 @@ StringMap find_legacy() {
     return found;
 }
 
+bool is_writable(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0; }
+
+// The uppermost group around this process that somebody has given to this user: there, processes may be moved between
+// groups and groups be made. Empty: none is.
+std::string find_delegated(const std::string& mount) {
+    const Result<std::string> own = group_of(::getpid());
+    if (!own || own->size() < 2) return {};
+    for (size_t end = own->find('/', 1);; end = own->find('/', end + 1)) {
+        const std::string group = own->substr(0, end);
+        if (is_writable(mount + group) && is_writable(concat(mount, group, "/cgroup.procs"))) return group;
+        if (end == std::string::npos) return {};
+    }
+}
+
 }  // namespace
 
 CgroupHost find_cgroup_host() {
@@ -59,7 +74,11 @@ CgroupHost find_cgroup_host() {
         if (list) host.controllers = *list;
     }
     const std::string& top = host.mount.empty() && !host.legacy.empty() ? host.legacy.begin()->second : host.mount;
-    host.writable = !top.empty() && ::faccessat(AT_FDCWD, top.c_str(), W_OK, AT_EACCESS) == 0;
+    host.writable = !top.empty() && is_writable(top);
+    if (host.writable || host.mount.empty()) return host;
+    host.home = find_delegated(host.mount);
+    host.writable = !host.home.empty();
+    if (host.writable) host.legacy.clear();  // nobody delegates those: it would not be safe
     return host;
 }
 

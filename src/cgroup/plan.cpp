@@ -33,7 +33,7 @@ std::optional<Obstacle> find_systemd_obstacle(const CgroupHost& host) {
                     "use --cgroup-manager cgroupfs: for Docker, --exec-opt native.cgroupdriver=cgroupfs"};
 }
 
-std::optional<Obstacle> find_obstacle(const CgroupHost& host, CgroupManager manager) {
+std::optional<Obstacle> find_obstacle(const CgroupHost& host, CgroupManager manager, const std::string& path) {
     if (manager == CgroupManager::disabled) {
         return Obstacle{"--cgroup-manager disabled was asked for", "drop these limits, or use another cgroup manager"};
     }
@@ -46,6 +46,11 @@ std::optional<Obstacle> find_obstacle(const CgroupHost& host, CgroupManager mana
     if (!host.writable) {
         return Obstacle{concat(host.mount.empty() ? "/sys/fs/cgroup" : host.mount, " is not writable by this user"),
                         "run as root; --cgroup-manager disabled does without cgroups, and without limits"};
+    }
+    if (!path.starts_with(host.home + "/")) {
+        return Obstacle{concat("linux.cgroupsPath ", quoted(path), " is not below ", host.home,
+                               ", which is all that this user may write to"),
+                        "leave it out, or use a relative one"};
     }
     return std::nullopt;
 }
@@ -88,9 +93,9 @@ StringMap plan_legacy_places(const Linux& config, const CgroupHost& host, const 
 }
 
 // A systemd triple (slice:prefix:name) without the systemd manager is a relative path like any other.
-Result<std::string> group_path(const std::string& configured, const std::string& id) {
+Result<std::string> group_path(const std::string& configured, const std::string& id, const std::string& home) {
     if (configured.starts_with('/')) return clean_cgroup_path(configured);
-    return clean_cgroup_path(concat(kCgroupHome, '/', configured.empty() ? id : configured));
+    return clean_cgroup_path(concat(home, kCgroupHome, '/', configured.empty() ? id : configured));
 }
 
 Result<void> plan_scope(const std::string& configured, const std::string& id, const SystemdHost& host,
@@ -129,17 +134,20 @@ Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const
     plan.writes = TRY(cgroup_writes(divided.unified));
     std::erase_if(plan.writes, is_kernel_default);
     TRY(plan_legacy_writes(divided.legacy, host.legacy, plan));
-    if (const auto obstacle = find_obstacle(host, manager)) {
+    const bool by_systemd = manager == CgroupManager::systemd;
+    const std::string path =
+        by_systemd ? "" : TRY_IN("linux.cgroupsPath", group_path(config.cgroups_path, id, host.home));
+    if (const auto obstacle = find_obstacle(host, manager, path)) {
         const bool harmless = manager == CgroupManager::disabled || new_user_namespace_or_rootless;
         plan.writes.insert(plan.writes.end(), plan.legacy_writes.begin(), plan.legacy_writes.end());
         return plan_without_group(plan.writes, *obstacle, harmless);
     }
     plan.place.mount = host.mount;
     plan.hybrid = host.hybrid;
-    if (manager == CgroupManager::systemd) {
+    if (by_systemd) {
         TRY_IN("linux.cgroupsPath", plan_scope(config.cgroups_path, id, host.systemd, plan));
     } else {
-        plan.place.path = TRY_IN("linux.cgroupsPath", group_path(config.cgroups_path, id));
+        plan.place.path = path;
         plan.place.legacy = plan_legacy_places(config, host, plan);
     }
     plan.controllers = controllers_of(plan.writes);

@@ -102,11 +102,12 @@ Result<void> remove_empty_unified(const CgroupPlace& place) {
 
 void remove_empty_home(const CgroupPlace& place) {
     const std::string& path = place.path;
-    if (!path.starts_with(concat(kCgroupHome, '/'))) return;
+    const size_t home = path.find(concat(kCgroupHome, '/'));  // below what was delegated to a normal user, if to one
+    if (home == std::string::npos) return;
     std::set<std::string> mounts = legacy_mounts(place);
     if (!place.mount.empty()) mounts.insert(place.mount);
     for (const std::string& mount : mounts) {
-        for (size_t end = path.rfind('/'); end >= kCgroupHome.size(); end = path.rfind('/', end - 1)) {
+        for (size_t end = path.rfind('/'); end >= home + kCgroupHome.size(); end = path.rfind('/', end - 1)) {
             if (::rmdir((mount + path.substr(0, end)).c_str()) != 0) break;
         }
     }

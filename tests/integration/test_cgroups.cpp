@@ -152,3 +152,37 @@ TEST_CASE("cgroups: a payload that may write to its hierarchy owns its group, an
         CHECK(cgroups_named(bundle.id()).empty());
     }
 }
+
+TEST_CASE("cgroups: a normal user has groups, and limits, in what was delegated to it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
+    constexpr uid_t kUser = 65000;
+    Bundle bundle;
+    bundle.make_rootless(kUser);
+    const fs::path given = cgroup2_mount() / ("given-" + bundle.id());
+    const bool limited = has_controller("memory");
+    if (limited) bundle.config["linux"]["resources"]["memory"]["limit"] = 32 << 20;
+    bundle.probe(limited ? Command{"alloc", "64"} : Command{"report"}).write_config();
+    std::string run;
+    for (const std::string& word : bundle.verb({"run", "--bundle", bundle.path().string(), bundle.id()}))
+        run += " " + word;
+    // A group for the caller itself: only one that holds no process passes controllers on.
+    const std::string script = "mkdir -p " + given.string() + "/caller && cd " + given.string() +
+                               " && chown 65000 . cgroup.procs cgroup.subtree_control caller caller/cgroup.procs"
+                               " && echo 0 > caller/cgroup.procs && cd / && exec env XDG_RUNTIME_DIR= HOME=/"
+                               " setpriv --reuid 65000 --regid 65000 --clear-groups" +
+                               run;
+    const Ended ended = run_program({"/bin/sh", "-c", script}, {});
+    const std::vector<std::string> left = cgroups_named(bundle.id());
+    fs::remove(given / "caller");
+    fs::remove(given);
+    if (limited) {
+        CHECK_MESSAGE(ended.status == 128 + SIGKILL, ended.err);
+    } else {
+        REQUIRE_MESSAGE(ended.status == 0, ended.err);
+        const std::string group = json::parse(ended.out)["proc"]["cgroup"];
+        CHECK(group.find("given-" + bundle.id() + "/pinfold/" + bundle.id()) != std::string::npos);
+    }
+    for (const std::string& one : left) CHECK(one.find("/pinfold/") == std::string::npos);
+}

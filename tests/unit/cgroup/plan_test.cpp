@@ -37,6 +37,26 @@ Linux with_limits() {
 
 }  // namespace
 
+TEST_CASE("plan: a normal user's groups lie below what was delegated to it") {
+    CgroupHost host;
+    host.mount = "/sys/fs/cgroup";
+    host.home = "/user.slice/app";
+    Linux config;
+    config.resources.pids_limit = 5;
+    const auto plan = [&] { return plan_cgroup(config, "web", host, CgroupManager::cgroupfs, true); };
+    CHECK(plan()->place.path == "/user.slice/app/pinfold/web");
+    config.cgroups_path = "here";
+    CHECK(plan()->place.path == "/user.slice/app/pinfold/here");
+    config.cgroups_path = "/user.slice/app/there";
+    CHECK(plan()->place.path == "/user.slice/app/there");
+    config.cgroups_path = "/elsewhere";
+    REQUIRE_FALSE(plan().has_value());
+    CHECK(plan().error().message.find(
+              "linux.resources.pids.limit: needs cgroups, but linux.cgroupsPath '/elsewhere'") == 0);
+    config.resources.pids_limit.reset();
+    CHECK_FALSE(plan()->place.exists());
+}
+
 TEST_CASE("plan: the group's place") {
     CHECK(path_for("") == "/pinfold/web");
     CHECK(path_for("/docker/7515") == "/docker/7515");
