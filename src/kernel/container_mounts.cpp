@@ -76,15 +76,17 @@ Result<void> apply_filesystem(const RootFd& root, const MountRequest& request) {
     return place_mount(mount->get(), target.get());
 }
 
+Result<UniqueFd> bind_cgroup(const MountRequest& request) {
+    log_debug(concat(request.label, ": binding ", request.cgroup_source));
+    UniqueFd mount = TRY(clone_tree(AT_FDCWD, request.cgroup_source, true));
+    TRY(change_mount(mount.get(), MountChange{.set = request.filesystem.attributes}, true));
+    return mount;
+}
+
 Result<void> apply_cgroup(const RootFd& root, const MountRequest& request) {
-    Result<UniqueFd> mount = make_filesystem(request.filesystem);
-    // Without a cgroup namespace of its own a user namespace may not mount cgroup2: show the container's own
-    // part of the host's tree instead.
-    if (!mount && !request.cgroup_source.empty() && (mount.error().code == EPERM || mount.error().code == EBUSY)) {
-        log_debug(concat(request.label, ": binding ", request.cgroup_source));
-        mount = clone_tree(AT_FDCWD, request.cgroup_source, true);
-        if (mount) TRY(change_mount(mount->get(), MountChange{.set = request.filesystem.attributes}, true));
-    }
+    Result<UniqueFd> mount = request.bind_cgroup ? bind_cgroup(request) : make_filesystem(request.filesystem);
+    const bool refused = !mount && (mount.error().code == EPERM || mount.error().code == EBUSY);
+    if (refused && !request.bind_cgroup && !request.cgroup_source.empty()) mount = bind_cgroup(request);
     if (!mount) return explain(std::move(mount).error(), request.filesystem.type);
     const UniqueFd target = TRY(open_directory(root, request));
     TRY(change(mount->get(), request));

@@ -34,7 +34,8 @@ struct MountRequest {
     bool recursive_id_maps = false;
     std::vector<Hierarchy> hierarchies;  // Kind::cgroup_tree, a tmpfs with a bind for each
     std::vector<Link> hierarchy_links;   // in the same, "cpu" to "cpu,cpuacct"
-    std::string cgroup_source;           // Kind::cgroup: what is bound where cgroup2 cannot be mounted anew
+    std::string cgroup_source;           // Kind::cgroup: what is bound where cgroup2 cannot be mounted anew ...
+    bool bind_cgroup = false;            // ... or is not to be
 };
 
 // A bind's detached tree, with its id map if it has one. The parent calls this before the clone where the child

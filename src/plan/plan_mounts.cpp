@@ -189,14 +189,28 @@ void finish_cgroup_tree(MountRequest& request, const CgroupPlace& place) {
     }
 }
 
-void finish_cgroup(MountRequest& request, const CgroupPlan& cgroup) {
+bool has_namespace(const Linux& config, NamespaceType type) {
+    return std::any_of(config.namespaces.begin(), config.namespaces.end(),
+                       [type](const Namespace& one) { return one.type == type; });
+}
+
+// Mounting cgroup2 anew, outside of a cgroup namespace, would give its options to the host's own mount as well: what is
+// there already is bound instead, or in a user namespace, which is not to see it all, the container's part of it.
+void choose_cgroup_source(MountRequest& request, const Linux& config, const CgroupPlace& place) {
+    const bool own_part = has_namespace(config, NamespaceType::cgroup) || has_namespace(config, NamespaceType::user);
+    if (own_part) request.cgroup_source = place.exists() ? place.mount + place.path : "";
+    else request.cgroup_source = place.exists() ? place.mount : "/sys/fs/cgroup";
+    request.bind_cgroup = !has_namespace(config, NamespaceType::cgroup) && !request.cgroup_source.empty();
+}
+
+void finish_cgroup(MountRequest& request, const Linux& config, const CgroupPlan& cgroup) {
     request.kind = MountRequest::Kind::cgroup;
     request.filesystem.type = "cgroup2";
     request.filesystem.source = "cgroup";
     request.filesystem.attributes = request.change.set;
     request.change.set = request.change.clear = 0;
     if (!cgroup.place.legacy.empty()) finish_cgroup_tree(request, cgroup.place);
-    else if (cgroup.place.exists()) request.cgroup_source = cgroup.place.mount + cgroup.place.path;
+    else choose_cgroup_source(request, config, cgroup.place);
 }
 
 }  // namespace
@@ -218,7 +232,7 @@ Result<std::vector<MountRequest>> plan_mounts(const Spec& spec, const PlanOption
         for (const std::string& option : mount.options) read_option(request, option);
         if (request.kind == MountRequest::Kind::bind) TRY(finish_bind(request, mount, spec, options));
         else if (request.kind == MountRequest::Kind::filesystem && mount.type == "cgroup")
-            finish_cgroup(request, cgroup);
+            finish_cgroup(request, spec.linux_, cgroup);
         else if (request.kind == MountRequest::Kind::filesystem)
             finish_filesystem(request, mount, spec.linux_.mount_label);
         requests.push_back(std::move(request));
