@@ -95,16 +95,28 @@ Result<void> run_start_hooks(const Plan& plan, const InitContext& context) {
                      hook_state(*context.record, Status::created, context.host_pid));
 }
 
+// Of all descriptors from `place` on: the start socket, there, and the channel, right after it.
+Result<void> keep_only(InitContext& context, int place) {
+    const int socket = ::fcntl(context.start_socket.get(), F_DUPFD_CLOEXEC, place + 2);
+    const int channel = ::fcntl(context.channel.fd(), F_DUPFD_CLOEXEC, place + 2);
+    if (socket < 0 || channel < 0) return errno_error("move descriptors");
+    context.start_socket.reset();  // before its number, or the channel's, is used again
+    context.channel.close();
+    if (::dup3(socket, place, O_CLOEXEC) < 0) return errno_error("keep the start socket");
+    if (::dup3(channel, place + 1, O_CLOEXEC) < 0) return errno_error("keep the channel");
+    context.channel = Channel(UniqueFd(place + 1));
+    if (::close_range(static_cast<unsigned>(place) + 2, UINT_MAX, 0) != 0) return errno_error("close_range");
+    return {};
+}
+
 // A created container: it holds no descriptor but its streams, the preserved ones and the socket on which `start`
 // will speak to it, so that nothing of the host's can be reached through it, however long it waits.
 Result<void> await_start(const ProcessPlan& process, InitContext& context) {
     const int place = static_cast<int>(3 + process.preserve_fds);
-    const int socket = context.start_socket.release();
-    TRY(context.channel.send(Message::created));
     stop_logging();
-    context.channel.close();
-    if (socket != place && ::dup3(socket, place, O_CLOEXEC) < 0) return errno_error("keep the start socket");
-    if (::close_range(static_cast<unsigned>(place) + 1, UINT_MAX, 0) != 0) return errno_error("close_range");
+    TRY(keep_only(context, place));
+    TRY(context.channel.send(Message::created));
+    context.channel.close();  // which the parent waits for: from here on there is no more than it may find
     int connection = -1;
     while ((connection = ::accept4(place, nullptr, nullptr, SOCK_CLOEXEC)) < 0) {
         if (errno != EINTR) return errno_error("wait for start");

@@ -182,6 +182,7 @@ Result<UniqueFd> await_goal(const Launch& how, const Channel& channel, const Chi
     const Plan& plan = how.container.plan;
     if (how.wait_for_start) {
         TRY(expect(channel, Message::created, how.signals.fd()));
+        TRY(channel.receive());  // the end: the child has let go of all that is ours
         return UniqueFd();
     }
     const bool terminal_for_us = plan.process.terminal && how.options.child.console_socket.empty();

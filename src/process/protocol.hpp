@@ -5,7 +5,7 @@
 //     child  -> parent   mounted    (only for prestart and createRuntime hooks) now is the time for them
 //     parent -> child    go         they are done
 //     child  -> parent   terminal   (only for a terminal in the foreground) with the master's descriptor
-//     child  -> parent   created    (only for create) the child lets go of the socket and waits for `start`
+//     child  -> parent   created    (only for create) the child lets go of the socket, and waits for `start`
 //     child  -> parent   ready      the next thing is execve
 //     child  -> parent   listener   (only for SCMP_ACT_NOTIFY) from here on the child is bound by its filter; what
 //                                   follows is in listener.hpp
