@@ -220,8 +220,8 @@ TEST_CASE("exec: on the CPUs that its configuration names, first and in the end"
         const fs::path file = process_file(bundle, {{"execCPUAffinity", affinity}, {"args", {"/probe", "report"}}});
         return json::parse(container.exec({"--process", file}, {}).out)["scheduling"]["cpus"];
     };
-    CHECK(cpus_with({{"final", "1"}}) == json({1}));
-    CHECK(cpus_with({{"initial", "1"}, {"final", "0"}}) == json({0}));
+    CHECK(cpus_with({{"final", "1"}}) == json::array({1}));
+    CHECK(cpus_with({{"initial", "1"}, {"final", "0"}}) == json::array({0}));
     CHECK(cpus_with({{"initial", "1"}}) == own);
     const fs::path none = process_file(bundle, {{"execCPUAffinity", {{"final", "65535"}}}});
     check_refused(container.exec({"--process", none}, {}), "process.execCPUAffinity.final", 255);
