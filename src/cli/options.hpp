@@ -95,6 +95,14 @@ struct UpdateOptions {
     std::optional<uint16_t> blkio_weight;
 };
 
+struct CpOptions {
+    std::string source;  // ID:PATH, a path of the host, or "-"
+    std::string target;
+    std::string max_size = "1G";
+    uint64_t max_files = 100'000;
+    bool outward_links = false;
+};
+
 struct EventsOptions {
     std::string id;
     bool stats = false;

@@ -175,6 +175,19 @@ void add_events_options(CLI::App& verb, EventsOptions& options) {
         ->capture_default_str();
 }
 
+void add_cp_options(CLI::App& verb, CpOptions& options) {
+    verb.add_option("SOURCE", options.source, "ID:PATH in a container, a path on the host, or - for standard input")
+        ->required();
+    verb.add_option("TARGET", options.target, "the same; - for standard output")->required();
+    verb.add_option("--max-size", options.max_size, "refuse to copy more bytes than this, as in 100M")
+        ->type_name("SIZE")
+        ->capture_default_str();
+    verb.add_option("--max-files", options.max_files, "refuse to copy more files, directories and links than this")
+        ->type_name("N")
+        ->capture_default_str();
+    verb.add_flag("--outward-links", options.outward_links, "also copy links that lead out of the copied tree");
+}
+
 void add_spec_options(CLI::App& verb, SpecOptions& options) {
     verb.add_option("-b,--bundle", options.bundle, "directory to write config.json to")
         ->type_name("DIR")
@@ -236,6 +249,7 @@ constexpr Verb kVerbs[] = {
     {"resume", "let a paused container go on", add_verb<Id, add_id, verb_resume>},
     {"update", "change the limits of a container", add_verb<UpdateOptions, add_update_options, verb_update>},
     {"events", "print statistics and events of a container", add_verb<EventsOptions, add_events_options, verb_events>},
+    {"cp", "copy files into a container, or out of it", add_verb<CpOptions, add_cp_options, verb_cp>},
     {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, run_spec>},
     {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
 };

@@ -19,6 +19,7 @@ Result<int> verb_pause(const std::string& id, const CommandLine& line);
 Result<int> verb_resume(const std::string& id, const CommandLine& line);
 Result<int> verb_update(const UpdateOptions& options, const CommandLine& line);
 Result<int> verb_events(const EventsOptions& options, const CommandLine& line);
+Result<int> verb_cp(const CpOptions& options, const CommandLine& line);
 Result<int> verb_spec(const SpecOptions& options);
 Result<int> verb_features();
 
