@@ -19,6 +19,7 @@ struct GlobalOptions {
     LogOptions log;
     CgroupManager cgroup_manager = CgroupManager::cgroupfs;
     std::optional<bool> rootless;  // empty: what the caller's uid says
+    std::string policy;            // on top of the system's; empty: none
 };
 
 // create and run, which has --detach and the last two, too.

@@ -58,6 +58,9 @@ void add_global_options(CLI::App& app, GlobalOptions& options) {
         "the same as --cgroup-manager systemd");
     add_choice(app, "--rootless", options.rootless, {{"auto", std::optional<bool>()}, {"true", true}, {"false", false}},
                "whether to do without a cgroup that cannot be made; auto: if the caller is not root");
+    app.add_option("--policy", options.policy,
+                   "forbid what this file forbids, besides what /etc/pinfold/policy.json does")
+        ->type_name("FILE");
 }
 
 void add_id(CLI::App& verb, std::string& id) { verb.add_option("ID", id, "the container")->required(); }

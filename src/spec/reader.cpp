@@ -10,6 +10,13 @@ void Reader::into_bool(bool& out) const {
     else refuse(allowed<bool>());
 }
 
+void Reader::into_real(double& out) const {
+    if (const double* value = json_.real()) out = *value;
+    else if (const uint64_t* whole = json_.unsigned_integer()) out = static_cast<double>(*whole);
+    else if (const int64_t* negative = json_.integer()) out = static_cast<double>(*negative);
+    else refuse(allowed<double>());
+}
+
 // The kernel ends a string at its first NUL: it would act on another name than the one that was checked.
 void Reader::into_string(std::string& out) const {
     const std::string* value = json_.string();

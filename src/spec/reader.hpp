@@ -69,6 +69,7 @@ public:
         if constexpr (std::same_as<Value, bool>) into_bool(out);
         else if constexpr (std::same_as<Value, std::string>) into_string(out);
         else if constexpr (std::integral<Value>) into_number(out);
+        else if constexpr (std::same_as<Value, double>) into_real(out);
         else into_composed(out);
     }
 
@@ -139,6 +140,7 @@ private:
         static constexpr std::string_view kWords = std::same_as<Value, bool>          ? "true or false"
                                                    : std::same_as<Value, std::string> ? "a string"
                                                    : std::integral<Value>             ? "a whole number"
+                                                   : std::same_as<Value, double>      ? "a number"
                                                                                       : "an object";
     };
     template <class Value>
@@ -153,6 +155,7 @@ private:
     }
 
     void into_bool(bool& out) const;
+    void into_real(double& out) const;
     void into_string(std::string& out) const;
     const Json* property(std::string_view key) const;
     void record() const;

@@ -1,0 +1,43 @@
+// Which of the host's files a sandbox may be given: plain rules, and the check that opens a path by them.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pinfold/result.hpp"
+#include "pinfold/unique_fd.hpp"
+
+namespace pinfold {
+
+// Secrets, the kernel's interfaces, and sockets whose other side could be told to do anything.
+std::vector<std::string> default_forbidden_paths();
+
+// Rules are absolute paths. A component may hold `*`, which stands for any characters; `~/` is the caller's home.
+struct MountPolicy {
+    // Absent: everything that is not forbidden. Present: only what is one of these, or lies below one.
+    std::optional<std::vector<std::string>> allowed_read_paths;
+    std::optional<std::vector<std::string>> allowed_write_paths;
+    // Neither these, nor what lies below them, nor what contains one of them.
+    std::vector<std::string> forbidden_paths = default_forbidden_paths();
+    std::string origin = "built in";  // the file that it was read from, for messages
+};
+
+enum class Access : uint8_t { read, write };
+
+// Of the error where a rule refused; the message names the rule.
+inline constexpr int kPolicyRefusal = EPERM;
+
+// An O_PATH descriptor of what the path leads to, all links followed, if every policy allows it. The decision is made
+// on the descriptor: use that (/proc/self/fd/N), never the path again, which may lead elsewhere by now.
+Result<UniqueFd> open_allowed(std::span<const MountPolicy> policies, const std::string& path, Access access);
+Result<UniqueFd> open_allowed(const MountPolicy& policy, const std::string& path, Access access);
+
+// For an entry that is to be made or replaced: the directory it is in, as an O_PATH descriptor. What else that holds
+// does not matter. The entry itself may be a link: do not follow it.
+Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, const std::string& path);
+
+}  // namespace pinfold

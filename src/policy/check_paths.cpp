@@ -1,0 +1,177 @@
+// Opens a path of the host if the rules allow it. What is judged is the opened file, so a link that changes meanwhile,
+// a bind mount or another name is no way around.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "pinfold/mount_policy.hpp"
+#include "policy/host_path.hpp"
+#include "policy/path_rules.hpp"
+
+namespace pinfold {
+
+namespace {
+
+// Not files but the kernel's interfaces, wherever they are mounted.
+constexpr auto kKernelFilesystems = std::to_array<std::string_view>(
+    {"binfmt_misc", "bpf",        "cgroup",     "cgroup2",   "configfs", "debugfs", "devpts",
+     "devtmpfs",    "efivarfs",   "fusectl",    "mqueue",    "nfsd",     "nsfs",    "proc",
+     "pstore",      "rpc_pipefs", "securityfs", "selinuxfs", "sysfs",    "tracefs"});
+
+bool is_kernel_filesystem(std::string_view type) {
+    return std::ranges::find(kKernelFilesystems, type) != kKernelFilesystems.end();
+}
+
+Error refusal(std::string reason) { return Error{kPolicyRefusal, concat("policy: ", reason), {}}; }
+
+// What one rule forbids, as it is now. A thing that cannot be opened for another reason than its absence keeps its
+// name.
+std::vector<HostPath> forbidden_things(const std::string& pattern, const MountTable& mounts) {
+    std::vector<HostPath> things;
+    for (const std::string& path : expand_stars(pattern)) {
+        const Result<UniqueFd> fd = open_at(AT_FDCWD, path, O_PATH);
+        if (!fd && (fd.error().code == ENOENT || fd.error().code == ENOTDIR)) continue;
+        Result<HostPath> thing = fd ? locate(fd->get(), mounts) : Result<HostPath>(HostPath{.path = path});
+        things.push_back(thing ? std::move(*thing) : HostPath{.path = path});
+    }
+    return things;
+}
+
+bool lies_in(const HostPath& candidate, const HostPath& thing) {
+    return is_within(candidate.path, thing.path) || is_within(candidate.place, thing.place) ||
+           (thing.self.number != 0 && std::ranges::find(candidate.around, thing.self) != candidate.around.end());
+}
+
+bool contains(const HostPath& candidate, const HostPath& thing, const MountTable& mounts) {
+    if (is_within(thing.path, candidate.path) || is_within(thing.place, candidate.place)) return true;
+    // Mounts below it would come along.
+    return std::ranges::any_of(mounts, [&](const MountEntry& mount) {
+        return is_within(mount.point, candidate.path) && mount.point != candidate.path &&
+               (is_within(mount.root, thing.place) || is_within(thing.place, mount.root));
+    });
+}
+
+Result<void> check_forbidden(const MountPolicy& policy, const HostPath& candidate, const MountTable& mounts) {
+    for (const std::string& rule : policy.forbidden_paths) {
+        for (const std::string& pattern : without_tilde(rule)) {
+            const auto refuse = [&](std::string_view relation) {
+                return refusal(concat("forbidden_paths: ", candidate.path, relation, rule, " (", policy.origin, ")"));
+            };
+            if (is_within_pattern(candidate.path, pattern)) return refuse(" is in ");
+            for (const HostPath& thing : forbidden_things(pattern, mounts)) {
+                if (lies_in(candidate, thing)) return refuse(" is in ");
+                if (contains(candidate, thing, mounts)) return refuse(" contains ");
+            }
+        }
+    }
+    return {};
+}
+
+bool is_below_one_of(const std::vector<std::string>& rules, const HostPath& candidate) {
+    for (const std::string& rule : rules) {
+        for (const std::string& pattern : without_tilde(rule)) {
+            for (const std::string& path : expand_stars(pattern)) {
+                struct stat info {};
+                if (::stat(path.c_str(), &info) != 0) continue;
+                const Inode directory{info.st_dev, info.st_ino};
+                if (std::ranges::find(candidate.around, directory) != candidate.around.end()) return true;
+            }
+        }
+    }
+    return false;
+}
+
+Error not_listed(std::string_view list, const MountPolicy& policy, const std::vector<std::string>& rules,
+                 const HostPath& candidate) {
+    const std::string listed = rules.empty() ? "an empty list" : join(rules, ", ");
+    return refusal(concat(list, ": ", candidate.path, " is not in ", listed, " (", policy.origin, ")"));
+}
+
+// What may be written may be read as well.
+Result<void> check_allowed(const MountPolicy& policy, const HostPath& candidate, Access access) {
+    const auto& read = policy.allowed_read_paths;
+    const auto& write = policy.allowed_write_paths;
+    const bool writable = write && is_below_one_of(*write, candidate);
+    if (access == Access::write && write && !writable)
+        return not_listed("allowed_write_paths", policy, *write, candidate);
+    if (read && !writable && !is_below_one_of(*read, candidate)) {
+        return not_listed("allowed_read_paths", policy, *read, candidate);
+    }
+    return {};
+}
+
+Result<void> check_kind(const HostPath& candidate, const MountTable& mounts) {
+    if (!S_ISREG(candidate.mode) && !S_ISDIR(candidate.mode)) {
+        return refusal(concat(candidate.path, " is neither a file nor a directory"));
+    }
+    if (candidate.filesystem.empty()) return refusal(concat(candidate.path, " is in another mount namespace"));
+    if (is_kernel_filesystem(candidate.filesystem)) {
+        return refusal(concat(candidate.path, " is on ", candidate.filesystem, ", an interface of the kernel"));
+    }
+    for (const MountEntry& mount : mounts) {
+        if (is_within(mount.point, candidate.path) && is_kernel_filesystem(mount.type)) {
+            return refusal(concat(candidate.path, " contains ", mount.point, ", an interface of the kernel"));
+        }
+    }
+    return {};
+}
+
+Result<void> check(std::span<const MountPolicy> policies, const HostPath& candidate, const MountTable& mounts,
+                   Access access) {
+    // First the rules: they are the better reason.
+    for (const MountPolicy& policy : policies) {
+        TRY(check_forbidden(policy, candidate, mounts));
+        TRY(check_allowed(policy, candidate, access));
+    }
+    return check_kind(candidate, mounts);
+}
+
+// An entry that is not there yet, or that is a link: nothing but a name in its directory.
+HostPath mere_entry(HostPath directory, const std::string& name) {
+    directory.path = entry_path(directory.path, name);
+    directory.place.path = entry_path(directory.place.path, name);
+    directory.self = {};
+    directory.mode = S_IFREG;
+    return directory;
+}
+
+bool is_link(int fd) {
+    struct stat info {};
+    return ::fstat(fd, &info) == 0 && S_ISLNK(info.st_mode);
+}
+
+}  // namespace
+
+Result<UniqueFd> open_allowed(std::span<const MountPolicy> policies, const std::string& path, Access access) {
+    UniqueFd fd = TRY(open_at(AT_FDCWD, path, O_PATH));
+    const MountTable mounts = TRY(read_mount_table());
+    const HostPath candidate = TRY_IN(path, locate_with_parents(fd.get(), mounts));
+    TRY_IN(path, check(policies, candidate, mounts, access));
+    return fd;
+}
+
+Result<UniqueFd> open_allowed(const MountPolicy& policy, const std::string& path, Access access) {
+    return open_allowed(std::span(&policy, 1), path, access);
+}
+
+Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, const std::string& path) {
+    const size_t slash = path.rfind('/');
+    const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
+    if (name.empty() || name == "." || name == "..")
+        return plain_error(concat(quoted(path), " does not name an entry"));
+    const std::string parent = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+    UniqueFd directory = TRY(open_at(AT_FDCWD, parent, O_PATH | O_DIRECTORY));
+    const MountTable mounts = TRY(read_mount_table());
+    HostPath candidate = TRY_IN(path, locate_with_parents(directory.get(), mounts));
+    const Result<UniqueFd> entry = open_at(directory.get(), name, O_PATH | O_NOFOLLOW);
+    const bool exists = entry && !is_link(entry->get());
+    candidate =
+        exists ? TRY_IN(path, locate_with_parents(entry->get(), mounts)) : mere_entry(std::move(candidate), name);
+    TRY_IN(path, check(policies, candidate, mounts, Access::write));
+    return directory;
+}
+
+}  // namespace pinfold

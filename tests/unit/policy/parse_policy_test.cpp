@@ -1,0 +1,74 @@
+// A policy's text: what it says, and all mistakes at once.
+#include "policy/policy.hpp"
+#include "support/testing.hpp"
+
+using namespace pinfold;
+
+namespace {
+
+std::string mistakes(const char* text) {
+    const Result<Policy> policy = parse_policy(text, "p.json");
+    REQUIRE_FALSE(policy);
+    return policy.error().message;
+}
+
+bool says(const std::string& message, const std::string& words) { return message.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("policy: every member is read") {
+    const Policy policy = parse_policy(R"({
+        "limits": {"cpu_cores": 1.5, "memory_mb": 4096, "disk_mb": 100, "max_processes": 64, "timeout_seconds": 60},
+        "network": ["none", "pasta"], "max_sandboxes": 8,
+        "profiles": ["default", "/etc/pinfold/own.json"], "allow_profile_files": false,
+        "allowed_read_paths": ["/usr", "~/work/"], "allowed_write_paths": [], "forbidden_paths": ["/srv/*/keys"],
+        "audit": "/var/log/pinfold/audit.log"})",
+                                       "p.json")
+                              .value();
+    CHECK(policy.limits.cpu_cores == 1.5);
+    CHECK(policy.limits.memory_mb == 4096);
+    CHECK(policy.limits.disk_mb == 100);
+    CHECK(policy.limits.max_processes == 64);
+    CHECK(policy.limits.timeout_seconds == 60);
+    CHECK(policy.networks == std::vector<std::string>{"none", "pasta"});
+    CHECK(policy.max_sandboxes == 8);
+    CHECK(policy.profiles == std::vector<std::string>{"default", "/etc/pinfold/own.json"});
+    CHECK(policy.allow_profile_files == false);
+    CHECK(policy.mounts.allowed_read_paths == std::vector<std::string>{"/usr", "~/work"});
+    CHECK(policy.mounts.allowed_write_paths == std::vector<std::string>{});
+    CHECK(policy.mounts.forbidden_paths == std::vector<std::string>{"/srv/*/keys"});
+    CHECK(policy.mounts.origin == "p.json");
+    CHECK(policy.audit == "/var/log/pinfold/audit.log");
+}
+
+TEST_CASE("policy: an empty one says nothing") {
+    const Policy policy = parse_policy("{}", "p.json").value();
+    CHECK_FALSE(policy.limits.cpu_cores);
+    CHECK_FALSE(policy.networks);
+    CHECK_FALSE(policy.mounts.allowed_read_paths);
+    CHECK(policy.mounts.forbidden_paths.empty());
+    CHECK(policy.audit.empty());
+}
+
+TEST_CASE("policy: all mistakes are told at once, with their places") {
+    const std::string message = mistakes(R"({"limits": {"cpu_cores": "two", "memory": 1, "disk_mb": -1},
+        "network": ["none", "bridge"], "max_sandboxes": 1.5, "profiles": "default", "allow_profile_file": true,
+        "allowed_read_paths": ["usr", "/a/../b"], "forbidden_paths": [7], "audit": "log"})");
+    for (const char* words :
+         {"p.json: 11 problems", "limits.cpu_cores: found \"two\", allowed: a number", "limits.memory: unknown",
+          "limits.disk_mb: found -1", "network[1]: found \"bridge\", allowed: none, host, pasta",
+          "max_sandboxes: found 1.5", "profiles: found \"default\", allowed: an array", "allow_profile_file: unknown",
+          "allowed_read_paths[0]: found \"usr\"", "allowed_read_paths[1]", "forbidden_paths[0]: found 7", "audit"}) {
+        CAPTURE(words);
+        CAPTURE(message);
+        CHECK(says(message, words));
+    }
+}
+
+TEST_CASE("policy: what is no object, no JSON, or a limit of nothing is refused") {
+    CHECK(says(mistakes("[]"), "an object"));
+    CHECK(says(mistakes("{"), "p.json"));
+    CHECK(says(mistakes(R"({"audit": "/a", "audit": "/b"})"), "audit"));
+    CHECK(says(mistakes(R"({"limits": {"cpu_cores": 0}})"), "above 0"));
+    CHECK(says(mistakes(R"({"limits": null})"), "unknown, or null"));
+}
