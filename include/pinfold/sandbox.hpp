@@ -59,6 +59,10 @@ struct SandboxJob {
     bool require_cgroup = false;
 
     std::string name;  // of the sandbox; empty: one is made up
+
+    // Of a sandbox that stays: until it ends by itself, and until prune may remove it for not being used.
+    std::optional<std::chrono::nanoseconds> lifetime;
+    std::optional<std::chrono::nanoseconds> idle_timeout;
 };
 
 enum class SandboxStatus : uint8_t { exited, signaled, timed_out, oom_killed, output_limit, setup_failed };
@@ -95,7 +99,7 @@ struct SandboxResult {
     uint64_t oom_kills = 0;
     std::vector<DeniedCall> denied;
     std::vector<EnforcedLimit> limits;
-    std::string error;  // setup_failed: why, and what would help
+    std::string error;  // why it could not be set up, or what could not be copied out of it; and what would help
     std::string hint;
 };
 

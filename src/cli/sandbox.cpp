@@ -128,12 +128,11 @@ private:
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line) {
     const ResultFile file = TRY(ResultFile::open(options.result));
     const SandboxJob job = TRY(make_job(options));
-    const SandboxResult result = run_job(job, {line.global.root, line.global.cgroup_manager, line.argv});
+    const SandboxResult result =
+        run_job(job, {line.global.root, line.global.cgroup_manager, line.global.policy, line.argv});
     if (options.result == "-") TRY(print(to_json(result)));
     else if (!options.result.empty()) TRY_IN("--result", file.write(to_json(result)));
-    if (result.status == SandboxStatus::setup_failed) {
-        return Error{0, result.error, result.hint};
-    }
+    if (!result.error.empty()) return Error{0, result.error, result.hint};
     return exit_code_of(result);
 }
 

@@ -1,8 +1,6 @@
 // From a job to a container.
 #include "sandbox/compose.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
@@ -85,13 +83,14 @@ Result<std::string> find_root(const SandboxJob& job, GenerateOptions& options) {
 }
 
 // By descriptor: what was looked at is what is mounted, whatever happens to its name meanwhile.
-Result<void> add_binds(const std::vector<HostBind>& binds, ComposedJob& composed) {
+Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& policies, ComposedJob& composed) {
     for (const HostBind& bind : binds) {
         const std::string what = concat(bind.writable ? "--bind " : "--ro-bind ", quoted(bind.source));
         if (!bind.destination.starts_with('/')) {
             return plain_error(concat(what, ": the destination ", quoted(bind.destination), " is not absolute"));
         }
-        UniqueFd source = TRY_IN(what, open_at(AT_FDCWD, bind.source, O_PATH));
+        UniqueFd source =
+            TRY_IN(what, open_allowed(policies, bind.source, bind.writable ? Access::write : Access::read));
         std::vector<std::string> options = {"rbind", "rprivate", "nosuid", "nodev"};
         if (!bind.writable) options.insert(options.end(), {"ro", "rro"});
         composed.spec.mounts.push_back(
@@ -110,7 +109,8 @@ void show_host(const SandboxJob& job, const User& user, ComposedJob& composed) {
 
 }  // namespace
 
-Result<ComposedJob> compose(const SandboxJob& job, const HostFacts& host, const std::string& id) {
+Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, const HostFacts& host,
+                            const std::string& id) {
     TRY(check_resource_limits(job.limits));
     ComposedJob composed;
     GenerateOptions options;
@@ -125,12 +125,13 @@ Result<ComposedJob> compose(const SandboxJob& job, const HostFacts& host, const 
     limits.network_enabled = job.network == Network::host;
     composed.spec = generate(limits, options);
     composed.spec.root.readonly = !job.writable_root;
+    composed.spec.annotations[kSandboxAnnotation] = "true";
     TRY(place_limits(job, host, composed.spec));
     composed.root.size = job.writable_root ? job.limits.disk_mb * kMegabyte : kSmallRoot;
     composed.root.over_directory = !composed.root_path.empty();
     if (!composed.root.over_directory) show_host(job, options.user, composed);
-    TRY(add_binds(job.binds, composed));
-    composed.keeper.waits = !job.copy_in.empty();
+    TRY(add_binds(job.binds, policies, composed));
+    composed.keeper.waits = !job.copy_in.empty() || job.network == Network::pasta;
     if (!job.script_name.empty()) composed.keeper.script_path = concat(kWorkspace, '/', job.script_name);
     composed.keeper.script = job.script;
     return composed;

@@ -9,8 +9,12 @@
 #include "pinfold/spec.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "plan/plan.hpp"
+#include "policy/policy.hpp"
 
 namespace pinfold {
+
+// What marks a container as a sandbox.
+inline constexpr const char* kSandboxAnnotation = "org.pinfold.sandbox";
 
 struct ComposedJob {
     Spec spec;
@@ -20,7 +24,8 @@ struct ComposedJob {
     std::vector<UniqueFd> sources;  // of binds, which the configuration names by number
 };
 
-Result<ComposedJob> compose(const SandboxJob& job, const HostFacts& host, const std::string& id);
+Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, const HostFacts& host,
+                            const std::string& id);
 
 // The plan of that container: what only a sandbox has is put in here.
 Result<Plan> plan_job(const ComposedJob& job, const PlanOptions& options, const HostFacts& host);

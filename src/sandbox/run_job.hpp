@@ -12,6 +12,7 @@ namespace pinfold {
 struct SandboxSetting {
     std::string state_root;
     CgroupManager cgroup_manager = CgroupManager::cgroupfs;
+    std::string policy;     // a file that forbids more than the system's policy does; empty: none
     char** argv = nullptr;  // of a program that may be started again from a protected file
 };
 

@@ -204,3 +204,79 @@ TEST_CASE("sandbox: what is wrong is told before anything is made") {
     CHECK(judged.result["status"] == "setup_failed");
     CHECK(judged.result["error"] != "");
 }
+
+TEST_CASE("sandbox: files are copied in before it starts, and out when it has ended") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const fs::path host = bundle.host();
+        fs::create_directories(host / "in/deep");
+        write_text(host / "in/deep/file", "given\n");
+        fs::create_directories(host / "out");
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const Ended ended = run_job(
+            bundle,
+            {{"--copy-in", (host / "in").string() + ":/workspace/data", "--copy-out",
+              "/workspace/result:" + (host / "out/one").string(), "--copy-out",
+              "/workspace/data:" + (host / "out").string()},
+             {"sh", "-c", "stat -c %u data/deep/file; cp data/deep/file result; ln -s /etc/hostname data/link; exit 4"},
+             spawn});
+        CHECK_MESSAGE(ended.status == 125, ended.err);  // a link that leads out of the tree is no file of its own
+        CHECK(ended.err.find("link") != std::string::npos);
+        CHECK(ended.out == "1000\n");
+        CHECK(read_text(host / "out/one") == "given\n");
+        const Ended missing =
+            run_job(bundle, {{"--copy-out", "/workspace/none:" + (host / "out/two").string()}, {"true"}, spawn});
+        CHECK(missing.status == 125);
+        CHECK(missing.err.find("--copy-out") != std::string::npos);
+        CHECK(!fs::exists(host / "out/two"));
+    }
+}
+
+TEST_CASE("sandbox: host paths are bound as the policy says, by what they lead to") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const fs::path host = bundle.host();
+    write_text(host / "file", "text\n");
+    fs::create_symlink("/etc/shadow", host / "innocent");
+    const std::string name = (host / "file").string();
+    CHECK(run_job(bundle, {{"--ro-bind", name + ":/workspace/f"}, {"cat", "/workspace/f"}, {}}).out == "text\n");
+    const Ended readonly =
+        run_job(bundle, {{"--ro-bind", host.string() + ":/data"}, {"sh", "-c", "echo x > /data/new"}, {}});
+    CHECK(readonly.status != 0);
+    for (const fs::path& source :
+         {fs::path("/root"), fs::path("/etc/shadow"), fs::path("/"), fs::path("/proc"), host / "innocent"}) {
+        CAPTURE(source);
+        const Ended refused = run_job(bundle, {{"--ro-bind", source.string() + ":/x"}, {"true"}, {}});
+        CHECK(refused.status == 125);
+        CHECK_MESSAGE(refused.err.find("forbidden_paths") != std::string::npos, refused.err);
+    }
+    const Ended copied = run_job(bundle, {{"--copy-in", (host / "innocent").string() + ":/workspace/x"}, {"true"}, {}});
+    CHECK(copied.status == 125);
+}
+
+TEST_CASE("sandbox: a policy caps what may be asked for") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    write_text(bundle.host() / "policy.json",
+               R"({"limits": {"memory_mb": 100, "timeout_seconds": 10}, "network": ["none"], "profiles": ["strict"]})");
+    std::vector<std::string> words = bundle.verb({"sandbox", "--name", bundle.id()});
+    words.insert(words.begin() + 1, {"--policy", bundle.host() / "policy.json"});
+    const auto run_with = [&](std::vector<std::string> options) {
+        options.insert(options.begin(), words.begin(), words.end());
+        options.insert(options.end(), {"--", "true"});
+        return run_program(options);
+    };
+    const Ended refused = run_with({"--network", "host"});
+    CHECK(refused.status == 125);
+    for (const char* rule :
+         {"limits.memory_mb: 512 is above 100", "limits.timeout_seconds: 60 is above 10", "network", "profiles"}) {
+        CAPTURE(rule);
+        CHECK_MESSAGE(refused.err.find(rule) != std::string::npos, refused.err);
+    }
+    CHECK(run_with({"--memory", "100m", "--timeout", "10s", "--seccomp", "strict"}).status == 0);
+}
