@@ -1,9 +1,14 @@
 // pinfold exec.
 #include "process/exec.hpp"
+#include <unistd.h>
+
 #include "base/strings.hpp"
+#include "base/units.hpp"
 #include "cli/child_checks.hpp"
+#include "cli/result_file.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/own_binary.hpp"
+#include "sandbox/exec_job.hpp"
 #include "spec/load.hpp"
 #include "state/lifecycle.hpp"
 
@@ -47,6 +52,28 @@ Result<Process> wanted_process(const Spec& spec, const ExecOptions& options) {
     return process;
 }
 
+bool is_watched(const ExecOptions& options) {
+    return !options.timeout.empty() || !options.result.empty() || !options.output_limit.empty() || options.capture;
+}
+
+Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const ExecOptions& options,
+                        const ChildOptions& child) {
+    if (child.detach || plan.process.terminal || !options.cgroup.empty()) {
+        return plain_error("--timeout, --result, --capture and --output-limit exclude --detach, --tty and --cgroup");
+    }
+    const ResultFile file = TRY(ResultFile::open(options.result));
+    ExecWatch watch;
+    if (!options.timeout.empty()) {
+        watch.timeout = parse_duration(options.timeout);
+        if (!watch.timeout || watch.timeout->count() <= 0)
+            return plain_error(concat("--timeout ", quoted(options.timeout), ": expected a time, as in 10s"));
+    }
+    watch.streams.input = STDIN_FILENO;
+    watch.streams.capture = options.capture || options.result == "-";
+    watch.streams.output_limit = TRY(output_limit(options.output_limit, watch.streams.capture));
+    return conclude(run_exec_job(plan, state, child, watch), file);
+}
+
 }  // namespace
 
 Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
@@ -58,7 +85,9 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     TRY(check_child_options(options.child, overrides.process));
     const ExecPlan plan = plan_exec(std::move(spec), options.id, overrides, gather_host_facts());
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
-    return exec_in_container(plan, state, options.cgroup, with_cache(options.child, line.global));
+    mark_use(line.global.root, options.id);
+    if (is_watched(options)) return run_watched(plan, state, options, with_cache(options.child, line.global));
+    return exec_in_container({plan, state, options.cgroup, with_cache(options.child, line.global)});
 }
 
 }  // namespace pinfold
