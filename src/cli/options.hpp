@@ -106,6 +106,16 @@ struct SpecOptions {
     bool rootless = false;
 };
 
+struct SeccompShowOptions {
+    std::string profile;  // a name or a path; empty: list them
+    bool json = false;
+};
+
+struct SeccompDiffOptions {
+    std::string from;
+    std::string to;
+};
+
 struct CommandLine {
     GlobalOptions global;
     char** argv = nullptr;

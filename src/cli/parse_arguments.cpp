@@ -182,6 +182,16 @@ void add_spec_options(CLI::App& verb, SpecOptions& options) {
     verb.add_flag("--rootless", options.rootless, "for a user without privileges");
 }
 
+void add_seccomp_show_options(CLI::App& verb, SeccompShowOptions& options) {
+    verb.add_option("PROFILE", options.profile, "a name, or a file; without one the names are listed");
+    verb.add_flag("--json", options.json, "as linux.seccomp of a config.json");
+}
+
+void add_seccomp_diff_options(CLI::App& verb, SeccompDiffOptions& options) {
+    verb.add_option("PROFILE", options.from, "a name, or a file")->required();
+    verb.add_option("OTHER", options.to, "the one to compare it with")->required();
+}
+
 // Not one that a program is likely to end with: callers tell the two apart by it.
 constexpr int kExecFailed = 255;
 
@@ -201,6 +211,12 @@ std::string id_of(const Options& options) {
     else return "";
 }
 
+// "run", or of a verb below a verb, "seccomp show".
+std::string words_of(const CLI::App& verb) {
+    const CLI::App* above = verb.get_parent();
+    return above->get_parent() ? concat(above->get_name(), " ", verb.get_name()) : verb.get_name();
+}
+
 // Options of one verb: registered with add, and handed to run once they are parsed.
 template <class Options, void (*add)(CLI::App&, Options&), Result<int> (*run)(const Options&, const CommandLine&)>
 void add_verb(CLI::App& verb, CommandLine& line) {
@@ -213,13 +229,25 @@ void add_verb(CLI::App& verb, CommandLine& line) {
         if constexpr (kTakesArguments) options->args = verb.remaining();
         if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
         const std::string id = id_of(*options);
-        line.title = id.empty() ? verb.get_name() : concat(verb.get_name(), " ", pinfold::quoted(id));
+        line.title = id.empty() ? words_of(verb) : concat(verb.get_name(), " ", pinfold::quoted(id));
         line.verb = [options](const CommandLine& all) { return run(*options, all); };
     });
 }
 
 Result<int> run_spec(const SpecOptions& options, const CommandLine&) { return verb_spec(options); }
 Result<int> run_features(const std::monostate&, const CommandLine&) { return verb_features(); }
+
+constexpr Verb kSeccompVerbs[] = {
+    {"show", "list the profiles, or show one with its reasons",
+     add_verb<SeccompShowOptions, add_seccomp_show_options, verb_seccomp_show>},
+    {"diff", "show what another profile allows more, and less",
+     add_verb<SeccompDiffOptions, add_seccomp_diff_options, verb_seccomp_diff>},
+};
+
+void add_seccomp_verbs(CLI::App& verb, CommandLine& line) {
+    verb.require_subcommand(1);
+    for (const Verb& below : kSeccompVerbs) below.add(*verb.add_subcommand(below.name, below.purpose), line);
+}
 
 constexpr Verb kVerbs[] = {
     {"create", "create a container from a bundle; its program waits for start",
@@ -237,6 +265,7 @@ constexpr Verb kVerbs[] = {
     {"update", "change the limits of a container", add_verb<UpdateOptions, add_update_options, verb_update>},
     {"events", "print statistics and events of a container", add_verb<EventsOptions, add_events_options, verb_events>},
     {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, run_spec>},
+    {"seccomp", "show and compare seccomp profiles", add_seccomp_verbs},
     {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
 };
 
