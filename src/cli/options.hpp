@@ -165,6 +165,16 @@ struct SandboxOptions {
     bool require_cgroup = false;
 };
 
+struct SeccompShowOptions {
+    std::string profile;  // a name or a path; empty: list them
+    bool json = false;
+};
+
+struct SeccompDiffOptions {
+    std::string from;
+    std::string to;
+};
+
 struct CommandLine {
     GlobalOptions global;
     char** argv = nullptr;
