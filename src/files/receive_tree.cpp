@@ -165,7 +165,7 @@ Result<CopySummary> receive_tree(const Place& place, const std::string& source_n
 Result<CopySummary> receive_file(const TakePiece& take, const CopyLimits& limits, const Stream& from) {
     CopyBudget budget(limits);
     TRY(budget.add_file(0));
-    if (TRY(from.receive()).word != Word::file) return Error{EISDIR, "the source is a directory, not a file", {}};
+    if (TRY(from.receive()).word != Word::file) return disagreement();
     for (;;) {
         const Item item = TRY(from.receive());
         if (item.word == Word::up) return budget.used();
