@@ -6,7 +6,6 @@
 #include "kernel/init_process.hpp"
 
 using namespace pinfold::integration;
-using pinfold::CopyLimits;
 using pinfold::InsideOf;
 
 namespace {
@@ -69,6 +68,10 @@ TEST_CASE("copy library: from and to what the caller has opened") {
         CHECK(read_text(bundle.host() / "moved/single") == "text");
     }
     CHECK_FALSE(pinfold::copy_out(container, "/tmp/named", file.get(), "single", {}));
+    for (const char* path : {"/tmp/named", "/data/named"}) {
+        CHECK_FALSE(pinfold::copy_out(container, path, tree.get(), "../elsewhere", {}));
+        CHECK_FALSE(fs::exists(bundle.host() / "elsewhere"));
+    }
 }
 
 TEST_CASE("copy library: another process that has the pid is not the container") {
