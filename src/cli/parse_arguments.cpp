@@ -309,80 +309,80 @@ std::vector<std::string> without_mark(std::vector<std::string> words) {
     if (mark == words.begin() && mark != words.end()) words.erase(mark);
     else if (mark != words.end()) *mark = "--";
     return words;
-    // "run", or of a verb below a verb, "seccomp show".
-    std::string words_of(const CLI::App& verb) {
-        const CLI::App* above = verb.get_parent();
-        return above->get_parent() ? concat(above->get_name(), " ", verb.get_name()) : verb.get_name();
+}
+
+// "run", or of a verb below a verb, "seccomp show".
+std::string words_of(const CLI::App& verb) {
+    const CLI::App* above = verb.get_parent();
+    return above->get_parent() ? concat(above->get_name(), " ", verb.get_name()) : verb.get_name();
+}
+
+// Options of one verb: registered with add, and handed to run once they are parsed.
+template <class Options, void (*add)(CLI::App&, Options&), Result<int> (*run)(const Options&, const CommandLine&)>
+void add_verb(CLI::App& verb, CommandLine& line) {
+    auto options = std::make_shared<Options>();
+    add(verb, *options);
+    // From the first word that is no option on, these are another program's arguments.
+    constexpr bool kTakesArguments = requires { options->args; };
+    if (kTakesArguments) verb.prefix_command()->allow_extras();
+    verb.callback([&verb, &line, options] {
+        if constexpr (kTakesArguments) options->args = without_mark(verb.remaining());
+        if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
+        if constexpr (std::same_as<Options, SandboxOptions>) line.failure = kSandboxFailed;
+        const std::string id = id_of(*options);
+        line.title = id.empty() ? words_of(verb) : concat(verb.get_name(), " ", pinfold::quoted(id));
+        line.verb = [options](const CommandLine& all) { return run(*options, all); };
+    });
+}
+
+Result<int> run_spec(const SpecOptions& options, const CommandLine&) { return verb_spec(options); }
+Result<int> run_features(const std::monostate&, const CommandLine&) { return verb_features(); }
+
+constexpr Verb kSeccompVerbs[] = {
+    {"show", "list the profiles, or show one with its reasons",
+     add_verb<SeccompShowOptions, add_seccomp_show_options, verb_seccomp_show>},
+    {"diff", "show what another profile allows more, and less",
+     add_verb<SeccompDiffOptions, add_seccomp_diff_options, verb_seccomp_diff>},
+};
+
+void add_seccomp_verbs(CLI::App& verb, CommandLine& line) {
+    verb.require_subcommand(1);
+    for (const Verb& below : kSeccompVerbs) below.add(*verb.add_subcommand(below.name, below.purpose), line);
+}
+
+constexpr Verb kVerbs[] = {
+    {"create", "create a container from a bundle; its program waits for start",
+     add_verb<RunOptions, add_create_options, verb_create>},
+    {"start", "let the program of a created container run", add_verb<Id, add_id, verb_start>},
+    {"run", "create a container, run it to its end, and clean up", add_verb<RunOptions, add_run_options, verb_run>},
+    {"exec", "run one more program in a container", add_verb<ExecOptions, add_exec_options, verb_exec>},
+    {"kill", "send a signal to a container", add_verb<KillOptions, add_kill_options, verb_kill>},
+    {"delete", "remove what is left of a stopped container", add_verb<DeleteOptions, add_delete_options, verb_delete>},
+    {"state", "print the state of a container as JSON", add_verb<Id, add_id, verb_state>},
+    {"list", "list the containers", add_verb<ListOptions, add_list_options, verb_list>},
+    {"ps", "list the processes of a container", add_verb<PsOptions, add_ps_options, verb_ps>},
+    {"pause", "freeze all processes of a container", add_verb<Id, add_id, verb_pause>},
+    {"resume", "let a paused container go on", add_verb<Id, add_id, verb_resume>},
+    {"update", "change the limits of a container", add_verb<UpdateOptions, add_update_options, verb_update>},
+    {"events", "print statistics and events of a container", add_verb<EventsOptions, add_events_options, verb_events>},
+    {"cp", "copy files into a container, or out of it", add_verb<CpOptions, add_cp_options, verb_cp>},
+    {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, run_spec>},
+    {"sandbox", "run a program that is not trusted, under limits, and tell what it did",
+     add_verb<SandboxOptions, add_sandbox_options, verb_sandbox>},
+    {"prune", "remove sandboxes that have ended or are not used",
+     add_verb<PruneOptions, add_prune_options, verb_prune>},
+    {"seccomp", "show and compare seccomp profiles", add_seccomp_verbs},
+    {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
+};
+
+// CLI11 takes its time for what is not used: only the verbs that the arguments name, or all where they name none.
+void add_verbs(CLI::App& app, const std::vector<std::string_view>& words, CommandLine& line) {
+    const auto is_named = [&](const Verb& verb) { return std::ranges::find(words, verb.name) != words.end(); };
+    const bool any = std::ranges::any_of(kVerbs, is_named);
+    for (const Verb& verb : kVerbs) {
+        if (!any || is_named(verb)) verb.add(*app.add_subcommand(verb.name, verb.purpose), line);
     }
-
-    // Options of one verb: registered with add, and handed to run once they are parsed.
-    template <class Options, void (*add)(CLI::App&, Options&), Result<int> (*run)(const Options&, const CommandLine&)>
-    void add_verb(CLI::App & verb, CommandLine & line) {
-        auto options = std::make_shared<Options>();
-        add(verb, *options);
-        // From the first word that is no option on, these are another program's arguments.
-        constexpr bool kTakesArguments = requires { options->args; };
-        if (kTakesArguments) verb.prefix_command()->allow_extras();
-        verb.callback([&verb, &line, options] {
-            if constexpr (kTakesArguments) options->args = without_mark(verb.remaining());
-            if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
-            if constexpr (std::same_as<Options, SandboxOptions>) line.failure = kSandboxFailed;
-            const std::string id = id_of(*options);
-            line.title = id.empty() ? words_of(verb) : concat(verb.get_name(), " ", pinfold::quoted(id));
-            line.verb = [options](const CommandLine& all) { return run(*options, all); };
-        });
-    }
-
-    Result<int> run_spec(const SpecOptions& options, const CommandLine&) { return verb_spec(options); }
-    Result<int> run_features(const std::monostate&, const CommandLine&) { return verb_features(); }
-
-    constexpr Verb kSeccompVerbs[] = {
-        {"show", "list the profiles, or show one with its reasons",
-         add_verb<SeccompShowOptions, add_seccomp_show_options, verb_seccomp_show>},
-        {"diff", "show what another profile allows more, and less",
-         add_verb<SeccompDiffOptions, add_seccomp_diff_options, verb_seccomp_diff>},
-    };
-
-    void add_seccomp_verbs(CLI::App & verb, CommandLine & line) {
-        verb.require_subcommand(1);
-        for (const Verb& below : kSeccompVerbs) below.add(*verb.add_subcommand(below.name, below.purpose), line);
-    }
-
-    constexpr Verb kVerbs[] = {
-        {"create", "create a container from a bundle; its program waits for start",
-         add_verb<RunOptions, add_create_options, verb_create>},
-        {"start", "let the program of a created container run", add_verb<Id, add_id, verb_start>},
-        {"run", "create a container, run it to its end, and clean up", add_verb<RunOptions, add_run_options, verb_run>},
-        {"exec", "run one more program in a container", add_verb<ExecOptions, add_exec_options, verb_exec>},
-        {"kill", "send a signal to a container", add_verb<KillOptions, add_kill_options, verb_kill>},
-        {"delete", "remove what is left of a stopped container",
-         add_verb<DeleteOptions, add_delete_options, verb_delete>},
-        {"state", "print the state of a container as JSON", add_verb<Id, add_id, verb_state>},
-        {"list", "list the containers", add_verb<ListOptions, add_list_options, verb_list>},
-        {"ps", "list the processes of a container", add_verb<PsOptions, add_ps_options, verb_ps>},
-        {"pause", "freeze all processes of a container", add_verb<Id, add_id, verb_pause>},
-        {"resume", "let a paused container go on", add_verb<Id, add_id, verb_resume>},
-        {"update", "change the limits of a container", add_verb<UpdateOptions, add_update_options, verb_update>},
-        {"events", "print statistics and events of a container",
-         add_verb<EventsOptions, add_events_options, verb_events>},
-        {"cp", "copy files into a container, or out of it", add_verb<CpOptions, add_cp_options, verb_cp>},
-        {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, run_spec>},
-        {"sandbox", "run a program that is not trusted, under limits, and tell what it did",
-         add_verb<SandboxOptions, add_sandbox_options, verb_sandbox>},
-        {"prune", "remove sandboxes that have ended or are not used",
-         add_verb<PruneOptions, add_prune_options, verb_prune>},
-        {"seccomp", "show and compare seccomp profiles", add_seccomp_verbs},
-        {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
-    };
-
-    // CLI11 takes its time for what is not used: only the verbs that the arguments name, or all where they name none.
-    void add_verbs(CLI::App & app, const std::vector<std::string_view>& words, CommandLine& line) {
-        const auto is_named = [&](const Verb& verb) { return std::ranges::find(words, verb.name) != words.end(); };
-        const bool any = std::ranges::any_of(kVerbs, is_named);
-        for (const Verb& verb : kVerbs) {
-            if (!any || is_named(verb)) verb.add(*app.add_subcommand(verb.name, verb.purpose), line);
-        }
-    }
+}
 
 }  // namespace
 
