@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pinfold/resource_limits.hpp"
@@ -103,11 +105,66 @@ struct SandboxResult {
     std::string hint;
 };
 
+// Where jobs are run.
+struct RunnerOptions {
+    std::string state_root;  // of the sandboxes' states; empty: where the program pinfold keeps them
+    std::string policy;      // a file that forbids more than the system's policy does; empty: none
+};
+
+// Runs jobs to their end. Each is supervised by a process of its own, forked from the caller's: threads, signals and
+// children of the caller are left alone, and what it prints is always in the result.
+class SandboxRunner {
+public:
+    explicit SandboxRunner(RunnerOptions options = {}) : options_(std::move(options)) {}
+
+    SandboxResult run_command(std::vector<std::string> command, SandboxJob job = {}) const;
+    // "python", "bash", "node", ...; see pinfold-sandbox(1).
+    SandboxResult run_code(const std::string& language, std::string code, SandboxJob job = {}) const;
+
+private:
+    RunnerOptions options_;
+};
+
+// What one more program in a sandbox may do.
+struct ExecLimits {
+    std::optional<std::chrono::nanoseconds> timeout;
+    uint64_t output_limit = 16 << 20;
+    int input = -1;  // its standard input; -1: nothing to read
+};
+
+// A sandbox that stays, and goes with this object.
+class Sandbox {
+public:
+    static Result<Sandbox> start(SandboxJob job = {}, RunnerOptions options = {});
+    Sandbox(Sandbox&& other) noexcept;
+    Sandbox& operator=(Sandbox&&) = delete;
+    Sandbox(const Sandbox&) = delete;
+    Sandbox& operator=(const Sandbox&) = delete;
+    ~Sandbox();
+
+    const std::string& name() const { return name_; }
+    SandboxResult exec(std::vector<std::string> command, const ExecLimits& limits = {}) const;
+    // Paths are the sandbox's; links lead nowhere else. At most `max` bytes are read.
+    Result<std::string> read_file(const std::string& path, uint64_t max = 16 << 20) const;
+    Result<void> write_file(const std::string& path, std::string_view bytes, unsigned mode = 0644) const;
+    // A file or a tree, as pinfold-cp(1) does it, if the policy allows the host's path.
+    Result<void> copy_to(const std::string& host_path, const std::string& path) const;
+    Result<void> copy_from(const std::string& path, const std::string& host_path) const;
+    Result<void> cleanup();
+
+private:
+    Sandbox(std::string name, RunnerOptions options) : name_(std::move(name)), options_(std::move(options)) {}
+
+    std::string name_;  // empty: it was cleaned up
+    RunnerOptions options_;
+};
+
 // What a program that wraps the job exits with: the payload's code, 128 + its signal, 124 timed out, 125 not set up,
 // 137 out of memory.
 int exit_code_of(const SandboxResult& result);
 
 // As pinfold-result(5) describes it.
 std::string to_json(const SandboxResult& result);
+Result<SandboxResult> parse_result(std::string_view json);
 
 }  // namespace pinfold

@@ -1,11 +1,8 @@
 // argv to CommandLine: the only file that knows CLI11, and the wall where its exceptions stop.
 #include "cli/parse_arguments.hpp"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <vector>
@@ -13,18 +10,11 @@
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
-#include "kernel/namespaces.hpp"
+#include "state/store.hpp"
 
 namespace pinfold {
 
 namespace {
-
-std::string default_root() {
-    const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
-    const bool usable = runtime_dir != nullptr && *runtime_dir != '\0';
-    const bool own = usable && (::geteuid() != 0 || !in_initial_user_namespace());
-    return own ? concat(runtime_dir, "/pinfold") : "/run/pinfold";
-}
 
 // An option that is one of a few words, which its help lists.
 template <class Value>
@@ -39,7 +29,7 @@ CLI::Option* add_choice(CLI::App& app, const char* names, Value& out, const std:
 }
 
 void add_global_options(CLI::App& app, GlobalOptions& options) {
-    options.root = default_root();
+    options.root = default_state_root();
     app.add_option("--root", options.root, "directory of the containers' states")
         ->type_name("DIR")
         ->capture_default_str()

@@ -47,10 +47,7 @@ Result<void> take_script(const std::string& name, SandboxJob& job) {
     const std::string& file = job.command[0];
     job.script = file == "-" ? TRY(read_all(STDIN_FILENO, "standard input")) : TRY(read_file(file));
     job.script_name = language.file;
-    std::vector<std::string> command(language.command.begin(), language.command.end());
-    command.push_back(job.script_name);
-    command.insert(command.end(), job.command.begin() + 1, job.command.end());
-    job.command = std::move(command);
+    job.command = script_command(language, {job.command.begin() + 1, job.command.end()});
     return {};
 }
 

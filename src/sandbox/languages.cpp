@@ -27,4 +27,11 @@ Result<Language> find_language(std::string_view name) {
         .with_hint("for others, name the program: pinfold sandbox --copy-in FILE:/workspace/FILE -- PROGRAM FILE");
 }
 
+std::vector<std::string> script_command(const Language& language, const std::vector<std::string>& arguments) {
+    std::vector<std::string> command(language.command.begin(), language.command.end());
+    command.emplace_back(language.file);
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return command;
+}
+
 }  // namespace pinfold

@@ -17,4 +17,7 @@ struct Language {
 
 Result<Language> find_language(std::string_view name);
 
+// What runs the script, with the words that follow it.
+std::vector<std::string> script_command(const Language& language, const std::vector<std::string>& arguments);
+
 }  // namespace pinfold

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pinfold/result.hpp"
-#include "pinfold/spec.hpp"
+#include "pinfold/seccomp_profile.hpp"
 #include "seccomp/profile.hpp"
 
 namespace pinfold {
@@ -19,11 +19,7 @@ struct ProfileInfo {
 // From the narrowest to the widest.
 std::vector<ProfileInfo> shipped_profiles();
 
-// A name, or a path: that has a slash or ends in ".json". The file is a profile of its own, which may extend a shipped
-// one, or a config.json, whose linux.seccomp is taken.
-Result<Seccomp> find_profile(std::string_view name_or_path);
-
-// The same, with its reasons.
+// What find_profile() finds, with its reasons.
 Result<Profile> find_explained_profile(std::string_view name_or_path);
 
 }  // namespace pinfold

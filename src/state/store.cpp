@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 
 #include "base/fs.hpp"
@@ -19,6 +20,7 @@
 #include "base/strings.hpp"
 #include "cgroup/freeze.hpp"
 #include "kernel/init_process.hpp"
+#include "kernel/namespaces.hpp"
 #include "state/container_id.hpp"
 #include "state/record.hpp"
 
@@ -154,6 +156,13 @@ StateDir::StateDir(StateDir&& other) noexcept
 
 StateDir::~StateDir() {
     if (owner_ == ::getpid()) remove_directory(root_.get(), id_);
+}
+
+std::string default_state_root() {
+    const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
+    const bool usable = runtime_dir != nullptr && *runtime_dir != '\0';
+    const bool own = usable && (::geteuid() != 0 || !in_initial_user_namespace());
+    return own ? concat(runtime_dir, "/pinfold") : "/run/pinfold";
 }
 
 Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord& record, std::string_view config) {

@@ -48,6 +48,9 @@ struct ContainerState {
     bool had_init = false;
 };
 
+// Where states are kept unless the caller says otherwise: a normal user's are in its runtime directory.
+std::string default_state_root();
+
 // Removes the directory unless commit() was called, and holds its lock.
 class StateDir {
 public:

@@ -1,0 +1,112 @@
+// The way back of result_json.cpp.
+#include <algorithm>
+#include <charconv>
+
+#include "base/strings.hpp"
+#include "pinfold/sandbox.hpp"
+#include "spec/reader.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr Choice<SandboxStatus> kStatus[] = {
+    {"exited", SandboxStatus::exited},
+    {"signaled", SandboxStatus::signaled},
+    {"timed_out", SandboxStatus::timed_out},
+    {"oom_killed", SandboxStatus::oom_killed},
+    {"output_limit", SandboxStatus::output_limit},
+    {"setup_failed", SandboxStatus::setup_failed},
+};
+
+// Digits that are none end it; what was written by us has none of those.
+std::string from_base64(std::string_view text) {
+    constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string bytes;
+    uint32_t bits = 0;
+    unsigned count = 0;
+    for (const char digit : text) {
+        const size_t value = kDigits.find(digit);
+        if (value == kDigits.npos) break;
+        bits = bits << 6 | static_cast<uint32_t>(value);
+        count += 6;
+        if (count < 8) continue;
+        count -= 8;
+        bytes += static_cast<char>(bits >> count & 0xff);
+    }
+    return bytes;
+}
+
+// The text may hold NUL bytes, which a configuration's may not.
+std::string text_of(const Json& root, std::string_view key) {
+    const Json* value = root.find(key);
+    return value && value->string() ? *value->string() : std::string();
+}
+
+std::string output_of(const Json& root, const std::string& key) {
+    const Json* exact = root.find(key + "_base64");
+    return exact ? from_base64(text_of(root, key + "_base64")) : text_of(root, key);
+}
+
+}  // namespace
+
+static void read(const Reader& object, DeniedCall& call) {
+    std::vector<std::string> arguments;
+    object.required("name", call.name);
+    object.required("count", call.count);
+    object.required("arguments", arguments);
+    object.required("program", call.program);
+    for (size_t i = 0; i < std::min(arguments.size(), call.arguments.size()); ++i) {
+        const std::string_view number = arguments[i];
+        call.arguments[i] = parse_number<uint64_t>(number.substr(std::min<size_t>(number.size(), 2)), 16).value_or(0);
+    }
+}
+
+static void read(const Reader& object, EnforcedLimit& limit) {
+    object.required("name", limit.name);
+    object.required("asked", limit.asked);
+    object.optional("enforced_by", limit.enforced_by);
+    object.optional("value", limit.value);
+}
+
+namespace {
+
+struct Usage {
+    SandboxResult* result = nullptr;
+};
+
+}  // namespace
+
+static void read(const Reader& object, Usage& usage) {
+    SandboxResult& result = *usage.result;
+    object.required("wall_seconds", result.wall_seconds);
+    object.optional("cpu_seconds", result.cpu_seconds);
+    object.optional("peak_memory_bytes", result.peak_memory_bytes);
+    object.optional("peak_processes", result.peak_processes);
+    object.optional("read_bytes", result.read_bytes);
+    object.optional("written_bytes", result.written_bytes);
+    object.optional("oom_kills", result.oom_kills);
+}
+
+Result<SandboxResult> parse_result(std::string_view json) {
+    const Json root = TRY(parse_json(json, "result"));
+    Problems problems;
+    const Reader object(root, problems, nullptr);
+    SandboxResult result;
+    Usage usage{&result};
+    object.required_choice("status", result.status, kStatus);
+    object.optional("exit_code", result.exit_code);
+    object.optional("signal", result.signal);
+    object.optional("truncated", result.truncated);
+    object.required("usage", usage);
+    object.optional("denied", result.denied);
+    object.optional("limits", result.limits);
+    object.optional("error", result.error);
+    object.optional("hint", result.hint);
+    result.out = output_of(root, "stdout");
+    result.err = output_of(root, "stderr");
+    if (!problems.empty()) return to_error(problems, "result");
+    return result;
+}
+
+}  // namespace pinfold

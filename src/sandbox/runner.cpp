@@ -1,0 +1,164 @@
+// SandboxRunner and Sandbox: what a C++ program sees of all this.
+#include <unistd.h>
+
+#include "base/strings.hpp"
+#include "files/copy.hpp"
+#include "pinfold/sandbox.hpp"
+#include "process/lifetime.hpp"
+#include "sandbox/exec_job.hpp"
+#include "sandbox/languages.hpp"
+#include "sandbox/run_job.hpp"
+#include "sandbox/stay.hpp"
+#include "sandbox/transfer.hpp"
+#include "sandbox/verdict.hpp"
+#include "sandbox/worker.hpp"
+#include "spec/load.hpp"
+#include "state/lifecycle.hpp"
+
+namespace pinfold {
+
+namespace {
+
+SandboxSetting setting_of(const RunnerOptions& options) {
+    return {options.state_root.empty() ? default_state_root() : options.state_root, CgroupManager::cgroupfs,
+            options.policy, nullptr};
+}
+
+SandboxResult result_of(const Result<std::string>& answer) {
+    if (!answer) return failed_result(answer.error());
+    const Result<SandboxResult> result = parse_result(*answer);
+    return result ? *result : failed_result(result.error());
+}
+
+// A container that runs, with its configuration.
+struct Found {
+    ContainerState state;
+    Spec spec;
+};
+
+Result<Found> find(const std::string& root, const std::string& name, Operation operation) {
+    ContainerState state = TRY(load_state(root, name));
+    TRY(check_operation(operation, state));
+    const std::string config = TRY(load_config_text(root, name));
+    Spec spec = TRY(parse_checked_config(config));
+    mark_use(root, name);
+    return Found{std::move(state), std::move(spec)};
+}
+
+Result<SandboxResult> exec_here(const std::string& name, const SandboxSetting& setting,
+                                std::vector<std::string> command, const ExecLimits& limits) {
+    Found found = TRY(find(setting.state_root, name, Operation::exec));
+    ExecOverrides overrides{*found.spec.process, "", 0};
+    overrides.process.args = std::move(command);
+    const ExecPlan plan = plan_exec(std::move(found.spec), name, overrides, gather_host_facts());
+    const ChildOptions child{.seccomp_cache = concat(setting.state_root, "/.seccomp")};
+    return run_exec_job(plan, found.state, child, {limits.timeout, {limits.input, true, limits.output_limit, {}}});
+}
+
+// Work on the files of a sandbox; the answer is for read_file alone.
+template <class Work>
+Result<std::string> with_files(const std::string& name, const RunnerOptions& options, const Work& work) {
+    return in_worker([&]() -> Result<std::string> {
+        const SandboxSetting setting = setting_of(options);
+        const Found found = TRY(find(setting.state_root, name, Operation::copy));
+        return work(inside_of(found.state, found.spec), setting);
+    });
+}
+
+Result<void> without_answer(Result<std::string> answer) {
+    if (!answer) return std::move(answer).error();
+    return {};
+}
+
+}  // namespace
+
+SandboxResult SandboxRunner::run_command(std::vector<std::string> command, SandboxJob job) const {
+    constexpr uint64_t kMostCaptured = 16 << 20;
+    if (!command.empty()) job.command = std::move(command);
+    job.capture = true;
+    if (job.output_limit == 0) job.output_limit = kMostCaptured;
+    const SandboxSetting setting = setting_of(options_);
+    return result_of(in_worker([&]() -> Result<std::string> { return to_json(run_job(job, setting)); }));
+}
+
+SandboxResult SandboxRunner::run_code(const std::string& language, std::string code, SandboxJob job) const {
+    const Result<Language> known = find_language(language);
+    if (!known) return failed_result(known.error());
+    job.command = script_command(*known, {});
+    job.script_name = known->file;
+    job.script = std::move(code);
+    return run_command({}, std::move(job));
+}
+
+Result<Sandbox> Sandbox::start(SandboxJob job, RunnerOptions options) {
+    const SandboxSetting setting = setting_of(options);
+    std::string name = TRY(in_worker([&] { return start_sandbox(job, setting); }));
+    return Sandbox(std::move(name), std::move(options));
+}
+
+Sandbox::Sandbox(Sandbox&& other) noexcept
+    : name_(std::exchange(other.name_, {})), options_(std::move(other.options_)) {}
+
+Sandbox::~Sandbox() {
+    // Nobody is there to be told; prune finds what was left.
+    [[maybe_unused]] const Result<void> removed = cleanup();
+}
+
+SandboxResult Sandbox::exec(std::vector<std::string> command, const ExecLimits& limits) const {
+    const SandboxSetting setting = setting_of(options_);
+    return result_of(in_worker([&]() -> Result<std::string> {
+        const SandboxResult result = TRY(exec_here(name_, setting, std::move(command), limits));
+        return to_json(result);
+    }));
+}
+
+Result<std::string> Sandbox::read_file(const std::string& path, uint64_t max) const {
+    return with_files(name_, options_,
+                      [&](const InsideOf& inside, const SandboxSetting&) { return read_inside(inside, path, max); });
+}
+
+Result<void> Sandbox::write_file(const std::string& path, std::string_view bytes, unsigned mode) const {
+    return without_answer(
+        with_files(name_, options_, [&](const InsideOf& inside, const SandboxSetting&) -> Result<std::string> {
+            TRY(write_inside(inside, path, bytes, mode));
+            return std::string();
+        }));
+}
+
+Result<void> Sandbox::copy_to(const std::string& host_path, const std::string& path) const {
+    SandboxJob job;
+    job.copy_in = {{host_path, path}};
+    return without_answer(
+        with_files(name_, options_, [&](const InsideOf& inside, const SandboxSetting& setting) -> Result<std::string> {
+            const Policies policies = TRY(load_policies(setting.policy));
+            const Transfers transfers = TRY(Transfers::open(job, policies));
+            TRY(transfers.copy_in(inside));
+            return std::string();
+        }));
+}
+
+Result<void> Sandbox::copy_from(const std::string& path, const std::string& host_path) const {
+    SandboxJob job;
+    job.copy_out = {{path, host_path}};
+    return without_answer(
+        with_files(name_, options_, [&](const InsideOf& inside, const SandboxSetting& setting) -> Result<std::string> {
+            const Policies policies = TRY(load_policies(setting.policy));
+            const Transfers transfers = TRY(Transfers::open(job, policies));
+            TRY(transfers.copy_out(inside));
+            return std::string();
+        }));
+}
+
+Result<void> Sandbox::cleanup() {
+    if (name_.empty()) return {};
+    const std::string name = std::exchange(name_, {});
+    return without_answer(in_worker([&]() -> Result<std::string> {
+        const std::string root = setting_of(options_).state_root;
+        const StateLock lock = TRY(StateLock::take(root, name));
+        const ContainerState state = TRY(load_state(root, name));
+        TRY(destroy_container(root, state));
+        return std::string();
+    }));
+}
+
+}  // namespace pinfold

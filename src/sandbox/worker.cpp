@@ -1,0 +1,79 @@
+// Work in a process of its own.
+#include "sandbox/worker.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "pinfold/unique_fd.hpp"
+#include "process/payload.hpp"
+
+namespace pinfold {
+
+namespace {
+
+// "CODE MESSAGE-LENGTH HINT-LENGTH\n", the two texts, then the answer. Whole or it is no answer: what is cut short is
+// shorter than its head says.
+std::string wrap(const Result<std::string>& result) {
+    const Error error = result ? Error{} : result.error();
+    const std::string& answer = result ? *result : std::string();
+    return concat(result ? "ok " : "failed ", error.code, ' ', error.message.size(), ' ', error.hint.size(), ' ',
+                  answer.size(), '\n', error.message, error.hint, answer);
+}
+
+Result<std::string> unwrap(std::string_view text) {
+    const Error lost = plain_error("the process that supervised the sandbox was killed");
+    const size_t end = text.find('\n');
+    if (end == text.npos) return lost;
+    const std::vector<std::string_view> head = split(text.substr(0, end), ' ');
+    if (head.size() != 5) return lost;
+    const auto code = parse_number<int>(head[1]);
+    const auto message = parse_number<size_t>(head[2]), hint = parse_number<size_t>(head[3]);
+    const auto answer = parse_number<size_t>(head[4]);
+    const std::string_view rest = text.substr(end + 1);
+    if (!code || !message || !hint || !answer || rest.size() != *message + *hint + *answer) return lost;
+    if (head[0] == "ok") return std::string(rest);
+    return Error{*code, std::string(rest.substr(0, *message)), std::string(rest.substr(*message, *hint))};
+}
+
+void write_all(int fd, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t written = ::write(fd, text.data(), text.size());
+        if (written < 0 && errno != EINTR) return;
+        if (written > 0) text.remove_prefix(size_t(written));
+    }
+}
+
+// The caller's handlers are for its own affairs, and its mask may hold back what must end us.
+[[noreturn]] void work_here(int answer, const std::function<Result<std::string>()>& work) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    reset_signals();
+    ::signal(SIGPIPE, SIG_IGN);
+    write_all(answer, wrap(work()));
+    ::_exit(0);
+}
+
+}  // namespace
+
+Result<std::string> in_worker(const std::function<Result<std::string>()>& work) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe to the supervisor");
+    const UniqueFd from(ends[0]);
+    UniqueFd to(ends[1]);
+    const pid_t pid = ::fork();  // glibc's: its locks are whole in the child, whatever other threads were doing
+    if (pid < 0) return errno_error("start the supervisor");
+    if (pid == 0) work_here(to.get(), work);
+    to.reset();
+    Result<std::string> text = read_all(from.get(), "the supervisor's answer");
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+    if (!text) return text;
+    return unwrap(*text);
+}
+
+}  // namespace pinfold
