@@ -1,6 +1,8 @@
 // pinfold exec.
 #include "process/exec.hpp"
+#include "base/sha256.hpp"
 #include "base/strings.hpp"
+#include "cli/audited.hpp"
 #include "cli/child_checks.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/own_binary.hpp"
@@ -47,6 +49,14 @@ Result<Process> wanted_process(const Spec& spec, const ExecOptions& options) {
     return process;
 }
 
+AuditEvent event_of(const ExecOptions& options, const std::string& config, const Process& process) {
+    return {"exec",
+            options.id,
+            to_hex(sha256(config)),
+            {{"args", json_list(process.args)},
+             {"user", options.user.empty() ? std::to_string(process.user.uid) : json_quoted(options.user)}}};
+}
+
 }  // namespace
 
 Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
@@ -58,7 +68,11 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     TRY(check_child_options(options.child, overrides.process));
     const ExecPlan plan = plan_exec(std::move(spec), options.id, overrides, gather_host_facts());
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
-    return exec_in_container(plan, state, options.cgroup, with_cache(options.child, line.global));
+    const AuditTrail trail = TRY(open_audit(line.global));
+    const auto exec = [&] {
+        return exec_in_container(plan, state, options.cgroup, with_cache(options.child, line.global));
+    };
+    return trail.is_on() ? audited(trail, event_of(options, config, overrides.process), exec) : exec();
 }
 
 }  // namespace pinfold

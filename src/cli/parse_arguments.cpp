@@ -61,6 +61,7 @@ void add_global_options(CLI::App& app, GlobalOptions& options) {
     app.add_option("--policy", options.policy,
                    "forbid what this file forbids, besides what /etc/pinfold/policy.json does")
         ->type_name("FILE");
+    app.add_option("--audit", options.audit, "log what is done with containers to this file")->type_name("FILE");
 }
 
 void add_id(CLI::App& verb, std::string& id) { verb.add_option("ID", id, "the container")->required(); }
@@ -185,6 +186,17 @@ void add_spec_options(CLI::App& verb, SpecOptions& options) {
     verb.add_flag("--rootless", options.rootless, "for a user without privileges");
 }
 
+void add_audit_file(CLI::App& verb, AuditOptions& options) {
+    verb.add_option("FILE", options.file, "the log; default: the one that --audit or the policy names");
+}
+
+void add_audit_show_options(CLI::App& verb, AuditOptions& options) {
+    add_audit_file(verb, options);
+    verb.add_option("--id", options.container, "events of this container only")->type_name("ID");
+    verb.add_option("--event", options.event, "events of this kind only")->type_name("EVENT");
+    verb.add_flag("--json", options.json, "print the lines as they are");
+}
+
 // Not one that a program is likely to end with: callers tell the two apart by it.
 constexpr int kExecFailed = 255;
 
@@ -204,6 +216,12 @@ std::string id_of(const Options& options) {
     else return "";
 }
 
+// With the verb that it belongs to, if there is one: "audit verify".
+std::string full_name(CLI::App& verb) {
+    const CLI::App* parent = verb.get_parent();
+    return parent->get_parent() == nullptr ? verb.get_name() : concat(parent->get_name(), " ", verb.get_name());
+}
+
 // Options of one verb: registered with add, and handed to run once they are parsed.
 template <class Options, void (*add)(CLI::App&, Options&), Result<int> (*run)(const Options&, const CommandLine&)>
 void add_verb(CLI::App& verb, CommandLine& line) {
@@ -216,9 +234,17 @@ void add_verb(CLI::App& verb, CommandLine& line) {
         if constexpr (kTakesArguments) options->args = verb.remaining();
         if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
         const std::string id = id_of(*options);
-        line.title = id.empty() ? verb.get_name() : concat(verb.get_name(), " ", pinfold::quoted(id));
+        line.title = id.empty() ? full_name(verb) : concat(full_name(verb), " ", pinfold::quoted(id));
         line.verb = [options](const CommandLine& all) { return run(*options, all); };
     });
+}
+
+void add_audit_verbs(CLI::App& verb, CommandLine& line) {
+    verb.require_subcommand(1);
+    add_verb<AuditOptions, add_audit_show_options, verb_audit_show>(*verb.add_subcommand("show", "print the events"),
+                                                                    line);
+    add_verb<AuditOptions, add_audit_file, verb_audit_verify>(
+        *verb.add_subcommand("verify", "find out whether the log was changed"), line);
 }
 
 Result<int> run_spec(const SpecOptions& options, const CommandLine&) { return verb_spec(options); }
@@ -240,6 +266,7 @@ constexpr Verb kVerbs[] = {
     {"update", "change the limits of a container", add_verb<UpdateOptions, add_update_options, verb_update>},
     {"events", "print statistics and events of a container", add_verb<EventsOptions, add_events_options, verb_events>},
     {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, run_spec>},
+    {"audit", "read and check the log of what was done", add_audit_verbs},
     {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
 };
 
