@@ -14,7 +14,7 @@ namespace pinfold {
 
 namespace {
 
-constexpr size_t kFirstPiece = 16 * 1024;
+constexpr size_t kFirstPiece = 16384;
 
 Result<std::string> read_piece(int fd, size_t offset, size_t size, const std::string& name) {
     std::string piece(size, '\0');

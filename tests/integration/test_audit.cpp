@@ -340,3 +340,20 @@ TEST_CASE("policy: a further one is read, too") {
     CHECK(log.names() == Names{"run", "end"});
     check_refused(verb(bundle, {"--policy", "/nonexistent", "kill", bundle.id()}), "policy: open /nonexistent");
 }
+
+TEST_CASE("policy: it holds for callers without privileges, also where root has no number") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Log log(bundle);
+    const SystemPolicy policy(bundle, "{\"audit\": " + quoted_path(log.path()) + "}");
+    const std::vector<std::string> kill = bundle.verb({"kill", "nosuch"});
+    std::vector<std::string> in_namespace = {"/usr/bin/unshare", "--user", "--map-root-user"};
+    in_namespace.insert(in_namespace.end(), kill.begin(), kill.end());
+    for (const std::vector<std::string>& line : {kill, in_namespace}) {
+        check_refused(run_program(line, {.uid = kNobodySpecial}),
+                      "audit: open " + log.path().string() + ": access denied");
+    }
+    REQUIRE(::chmod(policy.path.c_str(), 0600) == 0);
+    check_refused(run_program(kill, {.uid = kNobodySpecial}), "hint: let those who run sandboxes read it");
+}
