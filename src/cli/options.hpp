@@ -97,15 +97,63 @@ struct UpdateOptions {
     std::optional<uint16_t> blkio_weight;
 };
 
+struct CpOptions {
+    std::string source;  // ID:PATH, a path of the host, or "-"
+    std::string target;
+    std::string max_size = "1G";
+    uint64_t max_files = 100'000;
+    bool outward_links = false;
+};
+
 struct EventsOptions {
     std::string id;
     bool stats = false;
     std::string interval = "5s";
 };
 
+// ResourceLimits, as the command line says them. Empty: not given.
+struct LimitOptions {
+    std::string file;  // JSON
+    std::optional<double> cpus;
+    std::string memory;
+    std::string disk;
+    std::string network;  // none, host, pasta
+    std::optional<uint64_t> processes;
+    std::string timeout;
+
+    bool any() const;
+};
+
 struct SpecOptions {
     std::string bundle = ".";
     bool rootless = false;
+    LimitOptions limits;
+    std::string seccomp;
+    std::vector<std::string> args;
+};
+
+struct SandboxOptions {
+    LimitOptions limits;
+    std::vector<std::string> args;
+    std::string language;
+    std::string rootfs;
+    std::string bundle;
+    std::vector<std::string> binds;  // SRC[:DST]
+    std::vector<std::string> readonly_binds;
+    std::vector<std::string> copies_in;  // SRC:DST
+    std::vector<std::string> copies_out;
+    std::vector<std::string> env;
+    std::string cwd;
+    std::string user;
+    std::string seccomp = "default";
+    std::string cpu_timeout;
+    std::string output_limit;
+    std::string result;  // a file; "-": standard output
+    std::string name;
+    bool pass_stdin = false;
+    bool capture = false;
+    bool writable_root = false;
+    bool require_cgroup = false;
 };
 
 // show and verify, which has the file alone.

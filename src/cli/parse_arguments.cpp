@@ -179,11 +179,74 @@ void add_events_options(CLI::App& verb, EventsOptions& options) {
         ->capture_default_str();
 }
 
+void add_cp_options(CLI::App& verb, CpOptions& options) {
+    verb.add_option("SOURCE", options.source, "ID:PATH in a container, a path on the host, or - for standard input")
+        ->required();
+    verb.add_option("TARGET", options.target, "the same; - for standard output")->required();
+    verb.add_option("--max-size", options.max_size, "refuse to copy more bytes than this, as in 100M")
+        ->type_name("SIZE")
+        ->capture_default_str();
+    verb.add_option("--max-files", options.max_files, "refuse to copy more files, directories and links than this")
+        ->type_name("N")
+        ->capture_default_str();
+    verb.add_flag("--outward-links", options.outward_links, "also copy links that lead out of the copied tree");
+}
+
+// An option that may be given more than once.
+void add_list(CLI::App& verb, const char* names, std::vector<std::string>& out, const char* type, const char* purpose) {
+    verb.add_option(names, out, purpose)->type_name(type)->take_all()->allow_extra_args(false);
+}
+
+void add_limit_options(CLI::App& verb, LimitOptions& options) {
+    verb.add_option("--limits", options.file, "take the limits from this JSON file; the options below come on top")
+        ->type_name("FILE");
+    verb.add_option("--cpus", options.cpus, "processors, as in 0.5 (1)")->type_name("N");
+    verb.add_option("--memory", options.memory, "bytes, or with a unit as in 512m (512m)")->type_name("SIZE");
+    verb.add_option("--disk", options.disk, "of all that is written (100m)")->type_name("SIZE");
+    verb.add_option("--network", options.network, "none, host or pasta (none)")
+        ->check(CLI::IsMember({"none", "host", "pasta"}))
+        ->type_name("");
+    verb.add_option("--pids", options.processes, "processes and threads (50)")->type_name("N");
+    verb.add_option("--timeout", options.timeout, "until it is killed, as in 60s (60s)")->type_name("TIME");
+}
+
+void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {
+    add_limit_options(verb, options.limits);
+    verb.add_option("--lang", options.language, "the command is a script in this language, or - for standard input")
+        ->type_name("LANGUAGE");
+    verb.add_option("--rootfs", options.rootfs, "run in this directory's programs, not in this machine's")
+        ->type_name("DIR");
+    verb.add_option("--bundle", options.bundle, "the same, with the command of an OCI bundle")->type_name("DIR");
+    add_list(verb, "--bind", options.binds, "SRC[:DST]", "let it read and write a directory of this machine");
+    add_list(verb, "--ro-bind", options.readonly_binds, "SRC[:DST]", "let it read a directory of this machine");
+    add_list(verb, "--copy-in", options.copies_in, "SRC:DST", "give it a copy of a file or directory");
+    add_list(verb, "--copy-out", options.copies_out, "SRC:DST", "take a copy of what it has made");
+    add_list(verb, "-e,--env", options.env, "NAME=VALUE", "may be repeated, as may all of these");
+    verb.add_option("--cwd", options.cwd, "working directory (/workspace)")->type_name("DIR");
+    verb.add_option("--user", options.user, "inside (1000:1000)")->type_name("UID[:GID]");
+    verb.add_option("--seccomp", options.seccomp, "profile: a name, or a file")
+        ->type_name("PROFILE")
+        ->capture_default_str();
+    verb.add_option("--cpu-timeout", options.cpu_timeout, "processor time until it is killed")->type_name("TIME");
+    verb.add_option("--output-limit", options.output_limit, "bytes that it may print; the rest is dropped")
+        ->type_name("SIZE");
+    verb.add_option("--result", options.result, "write the result as JSON; -: to standard output, with --capture")
+        ->type_name("FILE");
+    verb.add_option("--name", options.name, "of the sandbox")->type_name("ID");
+    verb.add_flag("--stdin", options.pass_stdin, "let it read our standard input");
+    verb.add_flag("--capture", options.capture, "put what it prints into the result");
+    verb.add_flag("--writable-root", options.writable_root, "let it change its root, for itself alone");
+    verb.add_flag("--require-cgroup", options.require_cgroup, "fail where limits could only be held by rlimits");
+}
+
 void add_spec_options(CLI::App& verb, SpecOptions& options) {
     verb.add_option("-b,--bundle", options.bundle, "directory to write config.json to")
         ->type_name("DIR")
         ->capture_default_str();
     verb.add_flag("--rootless", options.rootless, "for a user without privileges");
+    add_limit_options(verb, options.limits);
+    verb.add_option("--seccomp", options.seccomp, "with limits: profile, a name or a file (default)")
+        ->type_name("PROFILE");
 }
 
 void add_audit_file(CLI::App& verb, AuditOptions& options) {
@@ -199,6 +262,7 @@ void add_audit_show_options(CLI::App& verb, AuditOptions& options) {
 
 // Not one that a program is likely to end with: callers tell the two apart by it.
 constexpr int kExecFailed = 255;
+constexpr int kSandboxFailed = 125;
 
 using Id = std::string;
 void add_nothing(CLI::App&, std::monostate&) {}
@@ -222,6 +286,23 @@ std::string full_name(CLI::App& verb) {
     return parent->get_parent() == nullptr ? verb.get_name() : concat(parent->get_name(), " ", verb.get_name());
 }
 
+// CLI11 takes "--" for the end of a verb that has no more positional arguments, and what follows for its parent's. So
+// the first one is put as a word that nobody writes, with which another program's arguments may well begin.
+constexpr const char* kMark = "\x01--";
+
+std::vector<std::string> mark_end_of_options(int argc, char** argv) {
+    std::vector<std::string> words(argv + 1, argv + argc);
+    if (const auto end = std::ranges::find(words, "--"); end != words.end()) *end = kMark;
+    return words;
+}
+
+std::vector<std::string> without_mark(std::vector<std::string> words) {
+    const auto mark = std::ranges::find(words, kMark);
+    if (mark == words.begin() && mark != words.end()) words.erase(mark);
+    else if (mark != words.end()) *mark = "--";
+    return words;
+}
+
 // Options of one verb: registered with add, and handed to run once they are parsed.
 template <class Options, void (*add)(CLI::App&, Options&), Result<int> (*run)(const Options&, const CommandLine&)>
 void add_verb(CLI::App& verb, CommandLine& line) {
@@ -231,8 +312,9 @@ void add_verb(CLI::App& verb, CommandLine& line) {
     constexpr bool kTakesArguments = requires { options->args; };
     if (kTakesArguments) verb.prefix_command()->allow_extras();
     verb.callback([&verb, &line, options] {
-        if constexpr (kTakesArguments) options->args = verb.remaining();
+        if constexpr (kTakesArguments) options->args = without_mark(verb.remaining());
         if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
+        if constexpr (std::same_as<Options, SandboxOptions>) line.failure = kSandboxFailed;
         const std::string id = id_of(*options);
         line.title = id.empty() ? full_name(verb) : concat(full_name(verb), " ", pinfold::quoted(id));
         line.verb = [options](const CommandLine& all) { return run(*options, all); };
@@ -265,8 +347,11 @@ constexpr Verb kVerbs[] = {
     {"resume", "let a paused container go on", add_verb<Id, add_id, verb_resume>},
     {"update", "change the limits of a container", add_verb<UpdateOptions, add_update_options, verb_update>},
     {"events", "print statistics and events of a container", add_verb<EventsOptions, add_events_options, verb_events>},
+    {"cp", "copy files into a container, or out of it", add_verb<CpOptions, add_cp_options, verb_cp>},
     {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, run_spec>},
     {"audit", "read and check the log of what was done", add_audit_verbs},
+    {"sandbox", "run a program that is not trusted, under limits, and tell what it did",
+     add_verb<SandboxOptions, add_sandbox_options, verb_sandbox>},
     {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
 };
 
@@ -291,7 +376,9 @@ std::variant<CommandLine, int> parse_arguments(int argc, char** argv) {
     add_global_options(app, line.global);
     add_verbs(app, {argv + 1, argv + argc}, line);
     try {
-        app.parse(argc, argv);
+        std::vector<std::string> words = mark_end_of_options(argc, argv);
+        std::ranges::reverse(words);  // as CLI11 wants them
+        app.parse(std::move(words));
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 1;
     }

@@ -6,8 +6,11 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "cli/limits.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
+#include "pinfold/generate.hpp"
+#include "seccomp/profiles.hpp"
 
 namespace pinfold {
 
@@ -101,6 +104,24 @@ std::string for_root(std::string config) {
                      R"(    "resources": { "devices": [{ "allow": false, "access": "rwm" }] },)");
 }
 
+// For code that is not trusted. A normal user has a single id to map, and other runtimes need it to be root inside.
+Result<std::string> from_limits(const SpecOptions& options) {
+    const WantedLimits wanted = TRY(resolve_limits(options.limits));
+    if (wanted.network == Network::pasta) {
+        return plain_error("--network pasta: a config.json can only say none or host")
+            .with_hint("start pasta(1) in a createRuntime hook, or use pinfold sandbox");
+    }
+    GenerateOptions generated;
+    if (!options.args.empty()) generated.args = options.args;
+    generated.seccomp = TRY(find_profile(options.seccomp.empty() ? "default" : options.seccomp));
+    if (options.rootless) {
+        generated.user = {};
+        generated.uid_mappings = {{0, ::geteuid(), 1}};
+        generated.gid_mappings = {{0, ::getegid(), 1}};
+    }
+    return config_json(generate(wanted.limits, generated));
+}
+
 // A file that is there only while it is being written.
 class TemporaryName {
 public:
@@ -133,8 +154,15 @@ Result<void> write_new(const std::string& directory, const char* name, std::stri
 }  // namespace
 
 Result<int> verb_spec(const SpecOptions& options) {
-    const std::string config = filled_in(std::string(kConfig), "@version@", kSpecVersion);
-    TRY(write_new(options.bundle, "config.json", options.rootless ? for_caller(config) : for_root(config)));
+    std::string config;
+    if (options.limits.any()) {
+        config = TRY(from_limits(options));
+    } else {
+        if (!options.args.empty()) return plain_error("a program needs --limits, or one of the limits");
+        config = filled_in(std::string(kConfig), "@version@", kSpecVersion);
+        config = options.rootless ? for_caller(std::move(config)) : for_root(std::move(config));
+    }
+    TRY(write_new(options.bundle, "config.json", config));
     return 0;
 }
 

@@ -19,10 +19,12 @@ Result<int> verb_pause(const std::string& id, const CommandLine& line);
 Result<int> verb_resume(const std::string& id, const CommandLine& line);
 Result<int> verb_update(const UpdateOptions& options, const CommandLine& line);
 Result<int> verb_events(const EventsOptions& options, const CommandLine& line);
+Result<int> verb_cp(const CpOptions& options, const CommandLine& line);
 Result<int> verb_spec(const SpecOptions& options);
 Result<int> verb_features();
 Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line);
 Result<int> verb_audit_verify(const AuditOptions& options, const CommandLine& line);
+Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line);
 
 // For what a verb answers: all of it on standard output, or an error.
 Result<void> print(const std::string& text);

@@ -36,6 +36,17 @@ Result<UniqueFd> open_process(pid_t pid, uint64_t started) {
     return pidfd;
 }
 
+Result<pid_t> pid_of(int pidfd) {
+    constexpr std::string_view kKey = "Pid:\t";
+    const std::string info = TRY(read_file(concat("/proc/self/fdinfo/", pidfd)));
+    const size_t start = info.find(kKey);
+    const std::string_view number =
+        start == info.npos ? "" : split(std::string_view(info).substr(start + kKey.size()), '\n')[0];
+    const auto pid = parse_number<pid_t>(number);
+    if (!pid || *pid <= 0) return plain_error("the process has ended");
+    return *pid;
+}
+
 Result<bool> send_signal(int pidfd, int signal) {
     // By system call: glibc 2.36 declares its wrapper without C linkage.
     if (::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0) return true;

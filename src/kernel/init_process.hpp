@@ -17,6 +17,9 @@ uint64_t process_start_time(pid_t pid);
 // Holds the very process that was started at that time; empty if it has ended.
 Result<UniqueFd> open_process(pid_t pid, uint64_t started);
 
+// As this process's /proc has it; an error if it has ended, or is in no namespace below ours.
+Result<pid_t> pid_of(int pidfd);
+
 // True if it is there to receive it.
 Result<bool> send_signal(int pidfd, int signal);
 

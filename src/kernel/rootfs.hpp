@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "kernel/made_root.hpp"
 #include "kernel/safe_path.hpp"
 #include "pinfold/result.hpp"
 
@@ -14,7 +16,10 @@ struct RootRequest {
     bool readonly = false;
     uint64_t propagation = 0;  // MS_SHARED, MS_SLAVE, MS_PRIVATE, MS_UNBINDABLE; 0: not configured
     bool recursive_propagation = false;
-    bool pivot = true;  // false: chroot, for roots that cannot be pivoted (an initramfs)
+    std::optional<MadeRoot> made;  // instead of the directory itself
+    bool pivot = true;             // false: chroot, for roots that cannot be pivoted (an initramfs)
+
+    bool uses_path() const { return !made || made->over_directory; }
 };
 
 // In the new mount namespace: from here on no mount event reaches the host.

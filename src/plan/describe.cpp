@@ -304,6 +304,7 @@ std::vector<std::string> describe_step(Step step, const Plan& plan) {
         case Step::sysctl:
             return each(plan.sysctls,
                         [](const SysctlSetting& setting) { return concat(setting.key, " = ", setting.value); });
+        case Step::keeper: return when(plan.keeper.has_value(), "stay, and start the payload as a child");
         case Step::seccomp: return describe_seccomp(plan.seccomp);
         default: break;
     }

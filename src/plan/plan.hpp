@@ -4,6 +4,7 @@
 
 #include <sys/ioctl.h>
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -78,6 +79,16 @@ struct ProcessPlan {
     unsigned preserve_fds = 0;
 };
 
+// A first process of pinfold's own, which starts the payload and keeps the sandbox around it.
+struct KeeperPlan {
+    bool payload = true;                               // false: it only keeps the sandbox, for exec
+    bool waits = false;                                // until files were copied in
+    bool alone = false;                                // it outlives the process that started it
+    std::optional<std::chrono::nanoseconds> lifetime;  // until it ends by itself
+    std::string script_path;                           // a file to write as the payload's user; empty: none
+    std::string script;
+};
+
 struct Plan {
     std::string id;
     std::string bundle;
@@ -99,6 +110,7 @@ struct Plan {
     std::vector<Link> links;
     std::vector<std::string> masked_paths;
     std::vector<std::string> readonly_paths;
+    std::optional<KeeperPlan> keeper;
     ProcessPlan process;
     std::optional<uid_t>
         stream_owner;  // on the host: whom pipes on 0, 1, 2 are given to, so that /dev/stdout can be opened

@@ -46,6 +46,7 @@ const char* step_name(Step step) {
         case Step::executable: return "executable";
         case Step::await_start: return "start";
         case Step::start_hooks: return "hooks";
+        case Step::keeper: return "keeper";
         case Step::capabilities: return "capabilities";
         case Step::no_new_privileges: return "no new privileges";
         case Step::seccomp: return "seccomp";

@@ -50,6 +50,7 @@ enum class Step : uint8_t {
     executable,
     await_start,
     start_hooks,
+    keeper,
     capabilities,
     no_new_privileges,
     seccomp,

@@ -20,6 +20,7 @@
 #include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"
 #include "process/hooks.hpp"
+#include "process/keeper.hpp"
 #include "process/payload.hpp"
 #include "process/step.hpp"
 
@@ -60,7 +61,8 @@ Result<void> set_domainname(const std::string& name) {
 }
 
 Result<RootFd> open_root(const RootRequest& request, UniqueFd tree) {
-    if (!tree) tree = TRY(clone_tree(AT_FDCWD, request.path, true));
+    if (!tree && request.uses_path()) tree = TRY(clone_tree(AT_FDCWD, request.path, true));
+    if (request.made) tree = TRY(make_root(*request.made, std::move(tree)));
     return attach_root(std::move(tree));
 }
 
@@ -163,15 +165,28 @@ Result<void> enter_file_system(const Plan& plan, InitContext& context) {
     return take_step(Step::pivot_root, [&] { return enter_root(root, plan.root); });
 }
 
+Result<void> take_streams(const Streams* streams) {
+    if (streams == nullptr) return {};
+    const std::pair<int, const UniqueFd*> places[] = {{0, &streams->in}, {1, &streams->out}, {2, &streams->err}};
+    for (const auto& [number, fd] : places) {
+        if (::dup2(fd->get(), number) < 0) return errno_error(concat("place descriptor ", number));
+    }
+    return {};
+}
+
 // Returns only on failure.
 Result<void> become_payload(const Plan& plan, InitContext& context) {
     TRY(enter_namespaces(plan, context));
     if (plan.new_mount_namespace()) TRY(enter_file_system(plan, context));
     else TRY(complete_environment(plan, context));
     const Executable executable = TRY(become_user(plan.process));
+    TRY(take_step(Step::streams, [&] { return take_streams(context.streams); }));
     TRY(take_step(Step::exec, [&] { return let_go(plan.process); }));
     if (context.start_socket) TRY(take_step(Step::await_start, [&] { return await_start(plan.process, context); }));
     TRY(take_step(Step::start_hooks, [&] { return run_start_hooks(plan, context); }));
+    if (plan.keeper)
+        TRY(take_step(Step::keeper,
+                      [&] { return become_keeper(*plan.keeper, std::move(*context.keeper), context.channel); }));
     return execute_payload(plan.process, executable, context.outfit, context.channel);
 }
 

@@ -1,10 +1,12 @@
 // The child: from the clone to execve, one flat list of steps.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "pinfold/unique_fd.hpp"
 #include "plan/plan.hpp"
+#include "process/keeper.hpp"
 #include "process/payload.hpp"
 #include "process/protocol.hpp"
 #include "state/store.hpp"
@@ -17,12 +19,21 @@ struct OpenedTrees {
     std::vector<UniqueFd> mounts;  // one per request, in order
 };
 
+// What the payload gets as 0, 1 and 2 instead of the caller's own.
+struct Streams {
+    UniqueFd in;
+    UniqueFd out;
+    UniqueFd err;
+};
+
 // What the child takes over from its parent besides the plan.
 struct InitContext {
     Channel channel;
     OpenedTrees trees;
     Outfit outfit;
     UniqueFd start_socket;                    // empty: do not wait for `start`
+    std::optional<KeeperContext> keeper;      // where the plan has one
+    const Streams* streams = nullptr;         // null: the caller's
     const ContainerRecord* record = nullptr;  // for hooks
     pid_t host_pid = 0;                       // our own, as the host sees it; the parent says it
 };

@@ -3,6 +3,7 @@
 #include "process/launcher.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
+#include "kernel/init_process.hpp"
 #include "kernel/own_binary.hpp"
 #include "kernel/selinux.hpp"
 #include "process/hooks.hpp"
@@ -57,36 +59,16 @@ struct Started {
     Child child;
     MovedDevices net_devices;
     PidFile pid_file;
-    UniqueFd master;  // of the terminal, if there is one for us
-};
-
-// In the order in which they are made, so that they go in the opposite one.
-struct Launched {
-    StateDir state;
-    Cgroup cgroup;
-    Child child;
-    MovedDevices net_devices;
-    PidFile pid_file;
     UniqueFd master;
-
-    // From now on the container is on its own, until `delete`.
-    void commit() {
-        pid_file.commit();
-        net_devices.commit();
-        child.guard.release();
-        keep();
-    }
-    void keep() {
-        cgroup.commit();
-        state.commit();
-    }
+    std::optional<KeptPayload> payload;
 };
 
 // For a child that could not: its user namespace has no rights over the host's files.
 Result<OpenedTrees> open_trees(const Plan& plan) {
     OpenedTrees trees;
     trees.mounts.resize(plan.mounts.size());
-    if (plan.parent_opens_sources) trees.root = TRY_IN("root", clone_tree(AT_FDCWD, plan.root.path, true));
+    if (plan.parent_opens_sources && plan.root.uses_path())
+        trees.root = TRY_IN("root", clone_tree(AT_FDCWD, plan.root.path, true));
     for (size_t i = 0; i < plan.mounts.size(); ++i) {
         const MountRequest& mount = plan.mounts[i];
         const bool opened_here = plan.parent_opens_sources || mount.id_maps;
@@ -98,7 +80,7 @@ Result<OpenedTrees> open_trees(const Plan& plan) {
 
 Result<InitContext> make_context(const NewContainer& container, const ChildOptions& options, Channel channel) {
     const Plan& plan = container.plan;
-    InitContext context{std::move(channel), {}, {}, {}, &container.record};
+    InitContext context{.channel = std::move(channel), .record = &container.record};
     context.outfit = TRY(make_outfit(plan.process, plan.seccomp, options));
     context.trees = TRY(take_step(Step::sources, [&] { return open_trees(plan); }));
     return context;
@@ -178,6 +160,44 @@ int interruptible(const Plan& plan, const SignalForwarder& signals) {
     return runs_hooks(plan.hooks) ? signals.fd() : -1;
 }
 
+// What the other end of the link says next. If it says nothing, the launcher's channel has the reason.
+Result<Packet> expect_from_keeper(const Channel& link, const Channel& channel, Message wanted) {
+    std::optional<Packet> packet = TRY(link.receive());
+    if (!packet) return expect(channel, wanted);
+    if (packet->message != wanted) return plain_error("keeper and supervisor disagree on what comes next");
+    return std::move(*packet);
+}
+
+// Until the payload has been executed. A call that reaches the listener before is the one that executes it.
+Result<void> await_exec(const Channel& channel, int listener) {
+    pollfd slots[] = {{channel.fd(), POLLIN, 0}, {listener, POLLIN, 0}};
+    while (::poll(slots, 2, -1) < 0) {
+        if (errno != EINTR) return errno_error("poll");
+    }
+    if (slots[0].revents != 0 || ::poll(slots, 1, 0) > 0) return {};
+    return plain_error("seccomp: the profile forbids the very call that starts the program")
+        .with_hint("allow execve in it");
+}
+
+Result<KeptPayload> await_kept_payload(const Launch& how, const Channel& channel, Channel link, const Child& keeper) {
+    const KeeperPlan& plan = *how.container.plan.keeper;
+    if (plan.waits) {
+        TRY(expect_from_keeper(link, channel, Message::created));
+        if (how.options.before_start) TRY(how.options.before_start(keeper));
+        TRY(link.send(Message::go));
+    }
+    KeptPayload payload{std::move(link), {}, {}};
+    if (plan.payload) payload.pidfd = TRY(expect_from_keeper(payload.link, channel, Message::born)).fd;
+    const auto on_listener = [&](const ListenerOffer& offer) -> Result<void> {
+        const int pidfd = payload.pidfd.get();
+        const pid_t pid = TRY_IN("payload", pid_of(pidfd));
+        payload.listener = TRY(adopt_listener(offer, channel, pid, pidfd));
+        return await_exec(channel, payload.listener.get());
+    };
+    TRY(await_payload(channel, false, on_listener));
+    return payload;
+}
+
 Result<UniqueFd> await_goal(const Launch& how, const Channel& channel, const Child& child) {
     const Plan& plan = how.container.plan;
     if (how.wait_for_start) {
@@ -193,6 +213,13 @@ Result<UniqueFd> await_goal(const Launch& how, const Channel& channel, const Chi
     return await_payload(channel, terminal_for_us, on_listener, interruptible(plan, how.signals));
 }
 
+// The supervisor's end of the link to a keeper; the other goes to the child.
+Result<Channel> give_link(InitContext& context) {
+    std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
+    context.keeper.emplace(KeeperContext{std::move(ends.second), find_own_words()});
+    return std::move(ends.first);
+}
+
 // From an empty group to a child that is created, or whose payload runs.
 Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgroup) {
     const Plan& plan = how.container.plan;
@@ -200,6 +227,9 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     Channel& channel = ends.first;
     InitContext context = TRY(make_context(how.container, options, std::move(ends.second)));
+    context.streams = how.options.streams;
+    std::optional<Channel> link;
+    if (plan.keeper) link = TRY(give_link(context));
     if (how.wait_for_start)
         context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
     Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, channel, std::move(context), cgroup); }));
@@ -211,12 +241,14 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
     how.poststop.arm();
     TRY(channel.send(Message::go, child.pid()));
     TRY(run_create_hooks(how.container, channel, child.pid(), interruptible(plan, how.signals)));
-    UniqueFd master = TRY(await_goal(how, channel, child));
-    return Started{std::move(child), std::move(net_devices), std::move(pid_file), std::move(master)};
+    Started started{std::move(child), std::move(net_devices), std::move(pid_file), {}, {}};
+    if (link) started.payload = TRY(await_kept_payload(how, channel, std::move(*link), started.child));
+    else started.master = TRY(await_goal(how, channel, started.child));
+    return started;
 }
 
 // From nothing. If it fails, `oom` is what the kernel has counted until then: a child that was killed tells nothing.
-Result<Launched> launch_once(const Launch& how, OomCount& oom) {
+Result<RunningContainer> launch_once(const Launch& how, OomCount& oom) {
     const NewContainer& container = how.container;
     StateDir state = TRY(take_step(
         Step::state, [&] { return StateDir::create(how.options.state_root, container.record, container.config); }));
@@ -226,12 +258,13 @@ Result<Launched> launch_once(const Launch& how, OomCount& oom) {
         oom = count_oom(container.plan.cgroup.place);
         return std::move(started).error();
     }
-    return Launched{std::move(state),
-                    std::move(cgroup),
-                    std::move(started->child),
-                    std::move(started->net_devices),
-                    std::move(started->pid_file),
-                    std::move(started->master)};
+    return RunningContainer{std::move(state),
+                            std::move(cgroup),
+                            std::move(started->child),
+                            std::move(started->net_devices),
+                            std::move(started->pid_file),
+                            std::move(started->master),
+                            std::move(started->payload)};
 }
 
 // Whether the container could be created with another memory limit. Its hooks do not run, nobody hears of it, and
@@ -240,6 +273,7 @@ bool starts_with(uint64_t limit, const Launch& how) {
     Plan plan = how.container.plan;
     plan.hooks = {};
     plan.net_devices.clear();
+    plan.keeper.reset();
     plan.process.terminal = false;
     for (std::vector<CgroupWrite>* writes : {&plan.cgroup.writes, &plan.cgroup.legacy_writes}) {
         for (CgroupWrite& write : *writes) {
@@ -254,12 +288,12 @@ bool starts_with(uint64_t limit, const Launch& how) {
     return launch_once({container, options, how.signals, no_hooks, true}, ignored).has_value();
 }
 
-Result<Launched> launch(const Launch& how) {
+Result<RunningContainer> launch(const Launch& how) {
     const Plan& plan = how.container.plan;
     if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
     if (!plan.mount_label.empty()) TRY(require_selinux("linux.mountLabel"));
     OomCount oom;
-    Result<Launched> launched = launch_once(how, oom);
+    Result<RunningContainer> launched = launch_once(how, oom);
     if (launched || !oom.at_limit) return launched;
     const auto suffices = [&](uint64_t limit) { return starts_with(limit, how); };
     return memory_limit_too_low(oom, plan, find_enough_memory(oom.limit, suffices));
@@ -272,11 +306,30 @@ Result<void> protect_binary(const Plan& plan, char** argv) {
 
 }  // namespace
 
+void RunningContainer::commit() {
+    pid_file.commit();
+    net_devices.commit();
+    child.guard.release();
+    keep();
+}
+
+void RunningContainer::keep() {
+    cgroup.commit();
+    state.commit();
+}
+
+Result<RunningContainer> launch_container(const NewContainer& container, const LaunchOptions& options,
+                                          const SignalForwarder& signals) {
+    TRY(protect_binary(container.plan, options.argv));
+    PoststopHooks no_hooks(container);
+    return launch({container, options, signals, no_hooks, false});
+}
+
 Result<void> create_container(const NewContainer& container, const LaunchOptions& options) {
     TRY(protect_binary(container.plan, options.argv));
     const SignalForwarder signals = TRY(SignalForwarder::create());
     PoststopHooks poststop(container);
-    Launched launched = TRY(launch({container, options, signals, poststop, true}));
+    RunningContainer launched = TRY(launch({container, options, signals, poststop, true}));
     TRY(launched.state.mark_created());
     launched.state.unlock();
     launched.commit();
@@ -289,7 +342,7 @@ Result<int> run_container(const NewContainer& container, const LaunchOptions& op
     TRY(protect_binary(plan, options.argv));
     const SignalForwarder signals = TRY(SignalForwarder::create());
     PoststopHooks poststop(container);
-    Launched launched = TRY(launch({container, options, signals, poststop, false}));
+    RunningContainer launched = TRY(launch({container, options, signals, poststop, false}));
     if (!plan.hooks.poststart.empty()) {
         TRY(run_hooks("poststart", plan.hooks.poststart,
                       hook_state(container.record, Status::running, launched.child.pid()), signals.fd()));

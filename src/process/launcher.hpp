@@ -1,11 +1,17 @@
 // The parent of a new container: makes what it needs on the host, clones its first process, runs its hooks.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 
+#include "cgroup/cgroup.hpp"
+#include "kernel/net_devices.hpp"
 #include "pinfold/result.hpp"
 #include "plan/plan.hpp"
 #include "process/child.hpp"
+#include "process/init.hpp"
+#include "process/pid_file.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
@@ -14,7 +20,10 @@ struct LaunchOptions {
     ChildOptions child;
     std::string state_root;
     bool keep = false;
-    char** argv = nullptr;  // to start pinfold again from a protected binary
+    char** argv = nullptr;             // to start pinfold again from a protected binary
+    const Streams* streams = nullptr;  // of the payload; null: our own
+    // For a keeper that waits: what is to be done before the payload starts. The pid is the keeper's.
+    std::function<Result<void>(const Child& keeper)> before_start;
 };
 
 // What is remembered of the container; the configuration's text is kept beside it.
@@ -23,6 +32,32 @@ struct NewContainer {
     ContainerRecord record;
     std::string config;
 };
+
+// What a supervisor holds of a payload that has a keeper.
+struct KeptPayload {
+    Channel link;       // to the keeper
+    UniqueFd pidfd;     // of the payload
+    UniqueFd listener;  // of its seccomp filter, if that notifies
+};
+
+// A container that runs, with all that was made for it, in the order in which it was: so it goes in the opposite one.
+struct RunningContainer {
+    StateDir state;
+    Cgroup cgroup;
+    Child child;
+    MovedDevices net_devices;
+    PidFile pid_file;
+    UniqueFd master;  // of the terminal, if there is one for us
+    std::optional<KeptPayload> payload;
+
+    // From now on the container is on its own, until `delete`.
+    void commit();
+    void keep();
+};
+
+// For those who supervise it themselves. Its hooks are not run.
+Result<RunningContainer> launch_container(const NewContainer& container, const LaunchOptions& options,
+                                          const SignalForwarder& signals);
 
 // Leaves it `created`: set up whole, its payload to be run by start_container().
 Result<void> create_container(const NewContainer& container, const LaunchOptions& options);

@@ -74,10 +74,16 @@ Result<void> send_listener(int listener, const ListeningProcess& process, const 
 }
 
 // By a descriptor: it stays with the process that it was opened for, whoever gets the pid next.
-Result<UniqueFd> open_memory(const ListeningProcess& process) {
-    UniqueFd memory = TRY(open_at(AT_FDCWD, concat("/proc/", process.pid, "/mem"), O_WRONLY));
-    if (!TRY(send_signal(process.pidfd, 0))) return plain_error("the process has ended");
+Result<UniqueFd> open_memory(pid_t pid, int pidfd) {
+    UniqueFd memory = TRY(open_at(AT_FDCWD, concat("/proc/", pid, "/mem"), O_WRONLY));
+    if (!TRY(send_signal(pidfd, 0))) return plain_error("the process has ended");
     return memory;
+}
+
+Result<void> let_go_on(int memory, const ListenerOffer& offer) {
+    const uint32_t yes = 1;
+    if (::pwrite(memory, &yes, sizeof yes, static_cast<off_t>(offer.word)) == sizeof yes) return {};
+    return errno_error("seccomp listener: let the process go on");
 }
 
 }  // namespace
@@ -96,14 +102,17 @@ Result<void> load_with_listener(const SeccompFilter& filter, const Channel& chan
 
 Result<void> hand_over_listener(const ListenerOffer& offer, const Channel& channel, const ListeningProcess& process,
                                 const Seccomp& profile) {
-    const UniqueFd memory = TRY_IN("seccomp listener", open_memory(process));
+    const UniqueFd memory = TRY_IN("seccomp listener", open_memory(process.pid, process.pidfd));
     const UniqueFd listener = TRY_IN("seccomp listener", take_listener(process.pidfd, offer.number, channel));
     TRY_IN("linux.seccomp.listenerPath", send_listener(listener.get(), process, profile));
-    const uint32_t yes = 1;
-    if (::pwrite(memory.get(), &yes, sizeof yes, static_cast<off_t>(offer.word)) != sizeof yes) {
-        return errno_error("seccomp listener: let the process go on");
-    }
-    return {};
+    return let_go_on(memory.get(), offer);
+}
+
+Result<UniqueFd> adopt_listener(const ListenerOffer& offer, const Channel& channel, pid_t pid, int pidfd) {
+    const UniqueFd memory = TRY_IN("seccomp listener", open_memory(pid, pidfd));
+    UniqueFd listener = TRY_IN("seccomp listener", take_listener(pidfd, offer.number, channel));
+    TRY(let_go_on(memory.get(), offer));
+    return listener;
 }
 
 }  // namespace pinfold

@@ -24,6 +24,10 @@ struct ListeningProcess {
     const ContainerState& state;
 };
 
+// The peer, where it decides itself: the listener. The child goes on.
+Result<UniqueFd> adopt_listener(const ListenerOffer& offer, const Channel& channel, pid_t pid, int pidfd);
+
+// The peer, where another program decides: sends the listener to the profile's socket. The child goes on.
 Result<void> hand_over_listener(const ListenerOffer& offer, const Channel& channel, const ListeningProcess& process,
                                 const Seccomp& profile);
 

@@ -110,9 +110,11 @@ Result<Executable> become_user(const ProcessPlan& process) {
     TRY(take_step(Step::rlimits, [&] { return apply_rlimits(process.rlimits); }));
     TRY(take_step(Step::bounding_set, [&] { return drop_bounding_set(process.capabilities.bounding); }));
     TRY(take_step(Step::user, [&] { return change_user(process, in_cwd); }));
-    Executable executable{
-        TRY(take_step(Step::executable, [&] { return find_executable(process.args.front(), process.env); })),
-        process.env};
+    Executable executable{"", process.env};
+    if (!process.args.empty()) {
+        executable.path =
+            TRY(take_step(Step::executable, [&] { return find_executable(process.args.front(), process.env); }));
+    }
     if (process.add_home) executable.env.push_back(concat("HOME=", home_directory(process.identity.uid)));
     return executable;
 }

@@ -20,6 +20,7 @@ struct Wire {
     int32_t code;
     int32_t pid;
     ListenerOffer listener;
+    PayloadEnd end;
     uint32_t message_length;
     uint32_t hint_length;
     char text[2 * kMaxText];
@@ -103,6 +104,13 @@ Result<void> Channel::send_listener(const ListenerOffer& offer) const {
     return send_wire(fd_.get(), wire);
 }
 
+Result<void> Channel::send_ended(const PayloadEnd& end) const {
+    Wire wire;
+    start_wire(wire, Message::ended);
+    wire.end = end;
+    return send_wire(fd_.get(), wire);
+}
+
 void Channel::send_failure(const Error& error) const noexcept {
     Wire wire;
     start_wire(wire, Message::failed);
@@ -130,7 +138,7 @@ Result<std::optional<Packet>> Channel::receive() const {
     if (size_t(length) < kHeader || size_t(length) < kHeader + wire.message_length + wire.hint_length) {
         return plain_error("a message between pinfold's processes was cut short");
     }
-    Packet packet{wire.message, wire.pid, passed_descriptor(header), {}, wire.listener};
+    Packet packet{wire.message, wire.pid, passed_descriptor(header), {}, wire.listener, wire.end};
     packet.error = Error{wire.code, std::string(wire.text, wire.message_length),
                          std::string(wire.text + wire.message_length, wire.hint_length)};
     return std::optional<Packet>(std::move(packet));

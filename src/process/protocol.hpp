@@ -18,6 +18,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,12 +28,20 @@
 
 namespace pinfold {
 
-enum class Message : uint8_t { born, go, mounted, terminal, created, ready, listener, failed };
+enum class Message : uint8_t { born, go, mounted, terminal, created, ready, listener, ended, failed };
 
 // What a peer needs to take the listener of a filter out of the child that is about to load it.
 struct ListenerOffer {
     int number;     // of the descriptor that it will have
     uint64_t word;  // address of the word that is to become 1 when the child may go on
+};
+
+// How the payload of a keeper ended, and what all processes of the sandbox have used.
+struct PayloadEnd {
+    bool signaled;
+    int status;  // exit code, or the signal
+    uint64_t cpu_usec;
+    uint64_t most_memory;  // of the largest of them, in bytes
 };
 
 struct Packet {
@@ -41,6 +50,7 @@ struct Packet {
     UniqueFd fd;    // born: the pidfd; terminal: the master
     Error error;    // failed
     ListenerOffer listener{};
+    PayloadEnd end{};
 };
 
 class Channel {
@@ -53,6 +63,7 @@ public:
     Result<void> send_born(pid_t pid, int pidfd) const;
     Result<void> send_terminal(int master) const;
     Result<void> send_listener(const ListenerOffer& offer) const;
+    Result<void> send_ended(const PayloadEnd& end) const;
     // Best effort: if even this fails, the parent sees the end of file.
     void send_failure(const Error& error) const noexcept;
 

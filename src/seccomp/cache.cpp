@@ -14,6 +14,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,8 @@
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "seccomp/cache_key.hpp"
+#include "seccomp/reporting.hpp"
+#include "seccomp/shipped.hpp"
 
 namespace pinfold {
 
@@ -174,15 +177,29 @@ Result<void> store_entry(int dir, const Entry& entry, const SeccompFilter& filte
     return write_entry(dir, entry, encode(filter, entry.key));
 }
 
+// What came with pinfold was compiled when pinfold was.
+std::optional<SeccompFilter> find_shipped(const Sha256Digest& key) {
+    for (const ShippedProfile& profile : shipped_table()) {
+        if (profile.key != key) continue;
+        return SeccompFilter{{profile.program.begin(), profile.program.end()}, 0};
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 Result<SeccompFilter> compile_seccomp_cached(const Seccomp& profile, const std::string& cache_dir) {
+    // One program serves both ways.
+    if (is_reporting(profile)) {
+        return with_reporting(TRY(compile_seccomp_cached(without_reporting(profile), cache_dir)));
+    }
+    const Sha256Digest key = seccomp_cache_key(profile);
+    if (std::optional<SeccompFilter> shipped = find_shipped(key)) return std::move(*shipped);
     const Result<UniqueFd> dir = open_cache_dir(cache_dir);
     if (!dir) {
         log_debug(concat("seccomp cache not used: ", dir.error().message));
         return compile_seccomp(profile);
     }
-    const Sha256Digest key = seccomp_cache_key(profile);
     const Entry entry{key, to_hex(key) + ".bpf"};
     Result<SeccompFilter> cached = read_entry(dir->get(), entry);
     if (cached) return cached;

@@ -18,6 +18,7 @@
 #include "pinfold/unique_fd.hpp"
 #include "seccomp/load.hpp"
 #include "seccomp/newer_syscalls.hpp"
+#include "seccomp/reporting.hpp"
 
 namespace pinfold {
 
@@ -107,11 +108,9 @@ bool notifies(const Seccomp& profile) {
 Result<unsigned> filter_flags(const Seccomp& profile) {
     unsigned flags = 0;
     for (const std::string& name : profile.flags) flags |= TRY(look_up(kFlags, "flag", name));
+    if (notifies(profile)) return with_listener(flags);
     // The kernel refuses this one without a listener; without notifications it has no meaning.
-    if (!notifies(profile)) return flags & ~unsigned{SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV};
-    // With a listener to return, the kernel has no other way to name a thread that could not follow.
-    if (flags & SECCOMP_FILTER_FLAG_TSYNC) flags |= SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
-    return flags | SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    return flags & ~unsigned{SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV};
 }
 
 // "SCMP_ARCH_X86_64" as libseccomp spells it: "x86_64".
@@ -215,7 +214,14 @@ Result<std::vector<sock_filter>> export_program(const Context& context) {
 
 }  // namespace
 
+unsigned with_listener(unsigned flags) {
+    // With a listener to return, the kernel has no other way to name a thread that could not follow.
+    if (flags & SECCOMP_FILTER_FLAG_TSYNC) flags |= SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+    return flags | SECCOMP_FILTER_FLAG_NEW_LISTENER;
+}
+
 Result<SeccompFilter> compile_seccomp(const Seccomp& profile) {
+    if (is_reporting(profile)) return with_reporting(TRY(compile_seccomp(without_reporting(profile))));
     const uint32_t default_action = TRY(default_action_value(profile));
     const unsigned flags = TRY(filter_flags(profile));
     const Context context(seccomp_init(default_action));

@@ -19,6 +19,9 @@ struct SeccompFilter {
 
 Result<SeccompFilter> compile_seccomp(const Seccomp& profile);
 
+// The SECCOMP_FILTER_FLAG_* for a filter that notifies.
+unsigned with_listener(unsigned flags);
+
 // The words of profiles that can be compiled.
 struct SeccompWords {
     std::vector<std::string_view> actions;

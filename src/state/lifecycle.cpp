@@ -32,6 +32,7 @@ constexpr Rule kRules[] = {
     {Operation::resume, any_of(paused), "only a paused container can be resumed"},
     {Operation::update, any_of(created, running, paused), "container not running"},
     {Operation::events, any_of(created, running, paused), "container not running"},
+    {Operation::copy, any_of(created, running, paused), "container not running"},
     {Operation::remove, any_of(created, stopped), "a container that runs is not deleted"},
 };
 

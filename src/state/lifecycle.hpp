@@ -6,7 +6,7 @@
 
 namespace pinfold {
 
-enum class Operation : uint8_t { start, exec, exec_ignoring_pause, kill, pause, resume, update, events, remove };
+enum class Operation : uint8_t { start, exec, exec_ignoring_pause, kill, pause, resume, update, events, copy, remove };
 
 // Or one sentence that says why not, and what would help.
 Result<void> check_operation(Operation operation, const ContainerState& state);

@@ -132,9 +132,9 @@ TEST_CASE("large profiles take few steps per call") {
     const SeccompFilter filter = compiled(*section);
     for (const char* name : {"read", "write", "openat", "futex", "clone", "statx", "mount"}) {
         CAPTURE(name);
-        const Result<size_t> steps = count_bpf_steps(filter.program, call(name));
-        REQUIRE(steps);
-        CHECK(*steps <= 25);
+        size_t steps = 0;
+        evaluate(filter.program, call(name), &steps);
+        CHECK(steps <= 25);
     }
 }
 

@@ -20,6 +20,7 @@ TEST_CASE("lifecycle: each operation is legal in these states and in no other") 
         {Operation::resume, {paused}},
         {Operation::update, {created, running, paused}},
         {Operation::events, {created, running, paused}},
+        {Operation::copy, {created, running, paused}},
         {Operation::remove, {created, stopped}},
     };
     for (const auto& rule : legal) {

@@ -1,0 +1,113 @@
+// Untrusted code as one call: a job in; output, status, usage and what was denied out.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pinfold/resource_limits.hpp"
+#include "pinfold/result.hpp"
+
+namespace pinfold {
+
+enum class Network : uint8_t {
+    none,   // not even the host's own services can be reached
+    host,   // the host's, with all that listens there
+    pasta,  // its own, translated by pasta(1): the world, but no service that only the host can reach
+};
+
+struct HostBind {
+    std::string source;
+    std::string destination;
+    bool writable = false;
+};
+
+struct FileCopy {
+    std::string source;
+    std::string destination;
+};
+
+struct SandboxJob {
+    std::vector<std::string> command;
+    ResourceLimits limits;
+    Network network = Network::none;
+
+    // Where its programs come from; at most one of the two. Neither: this machine's own programs and libraries.
+    std::string rootfs;  // a directory
+    std::string bundle;  // an OCI bundle: its root, and its command, environment and directory where none are given
+
+    std::vector<HostBind> binds;
+    std::vector<FileCopy> copy_in;
+    std::vector<FileCopy> copy_out;
+    std::vector<std::string> env;     // NAME=VALUE
+    std::string cwd;                  // empty: /workspace
+    std::string user;                 // UID[:GID]; empty: 1000:1000
+    std::string seccomp = "default";  // the name of a shipped profile, or a file
+    bool writable_root = false;
+
+    // A script to be stored as that file in the work directory, before the command starts.
+    std::string script_name;
+    std::string script;
+
+    int input = -1;             // its standard input; -1: nothing to read
+    bool capture = false;       // keep what it prints in the result, instead of passing it on
+    uint64_t output_limit = 0;  // bytes of both streams together; 0: none
+    std::optional<std::chrono::nanoseconds> cpu_timeout;
+    bool require_cgroup = false;
+
+    std::string name;  // of the sandbox; empty: one is made up
+
+    // Of a sandbox that stays: until it ends by itself, and until prune may remove it for not being used.
+    std::optional<std::chrono::nanoseconds> lifetime;
+    std::optional<std::chrono::nanoseconds> idle_timeout;
+};
+
+enum class SandboxStatus : uint8_t { exited, signaled, timed_out, oom_killed, output_limit, setup_failed };
+
+// A system call that the profile forbids, all attempts together.
+struct DeniedCall {
+    std::string name;
+    uint64_t count = 0;
+    std::array<uint64_t, 6> arguments{};  // of the first attempt
+    std::string program;                  // that made it
+};
+
+// A limit that was asked for, and what the kernel says of it.
+struct EnforcedLimit {
+    std::string name;         // "memory_mb"
+    std::string asked;        // "512"
+    std::string enforced_by;  // cgroup2, cgroup1, rlimit, tmpfs, timer, namespace; or nothing
+    std::string value;        // read back: "536870912"
+};
+
+struct SandboxResult {
+    SandboxStatus status = SandboxStatus::setup_failed;
+    std::optional<int> exit_code;  // of the payload; none if a signal ended it
+    std::optional<int> signal;
+    std::string out;
+    std::string err;
+    bool truncated = false;
+    double wall_seconds = 0;
+    std::optional<double> cpu_seconds;
+    std::optional<uint64_t> peak_memory_bytes;
+    std::optional<uint64_t> peak_processes;
+    std::optional<uint64_t> read_bytes;
+    std::optional<uint64_t> written_bytes;
+    uint64_t oom_kills = 0;
+    std::vector<DeniedCall> denied;
+    std::vector<EnforcedLimit> limits;
+    std::string error;  // why it could not be set up, or what could not be copied out of it; and what would help
+    std::string hint;
+};
+
+// What a program that wraps the job exits with: the payload's code, 128 + its signal, 124 timed out, 125 not set up,
+// 137 out of memory.
+int exit_code_of(const SandboxResult& result);
+
+// As pinfold-result(5) describes it.
+std::string to_json(const SandboxResult& result);
+
+}  // namespace pinfold

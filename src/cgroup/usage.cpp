@@ -1,0 +1,88 @@
+// What a container has used, in few numbers.
+#include "cgroup/usage.hpp"
+
+#include <fcntl.h>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "cgroup/control_files.hpp"
+#include "cgroup/oom.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr uint64_t kNanoseconds = 1000;  // in a microsecond
+
+// The text of a control file; nothing where there is none. The controller is v1's where that is mounted.
+struct Control {
+    std::string text;
+    bool legacy = false;
+};
+
+std::optional<Control> read_either(const CgroupPlace& place, const std::string& unified, const std::string& legacy) {
+    if (!place.exists()) return std::nullopt;
+    const auto mount = place.legacy.find(legacy.substr(0, legacy.find('.')));
+    const bool is_legacy = mount != place.legacy.end();
+    if (!is_legacy && place.mount.empty()) return std::nullopt;
+    const std::string file = is_legacy ? concat(mount->second, place.path, '/', legacy)
+                                       : concat(place.mount, place.path, '/', unified);
+    const Result<std::string> text = read_long_control(AT_FDCWD, file);
+    if (!text) return std::nullopt;
+    return Control{*text, is_legacy};
+}
+
+std::string_view first_line(std::string_view text) { return split(text, '\n')[0]; }
+
+std::optional<uint64_t> number_in(const CgroupPlace& place, const std::string& unified, const std::string& legacy) {
+    const auto control = read_either(place, unified, legacy);
+    return control ? parse_number<uint64_t>(first_line(control->text)) : std::nullopt;
+}
+
+// Of all devices: "8:0 rbytes=1 wbytes=2 ..." in v2, "8:0 Read 1" in v1.
+uint64_t sum_of(std::string_view text, std::string_view key) {
+    uint64_t sum = 0;
+    for (const std::string_view line : split(text, '\n')) {
+        const size_t place = line.find(key);
+        if (place == line.npos) continue;
+        const std::string_view number = line.substr(place + key.size());
+        sum += parse_number<uint64_t>(number.substr(0, number.find(' '))).value_or(0);
+    }
+    return sum;
+}
+
+}  // namespace
+
+std::optional<uint64_t> measure_cpu(const CgroupPlace& place) {
+    const auto control = read_either(place, "cpu.stat", "cpuacct.usage");
+    if (!control) return std::nullopt;
+    if (!control->legacy) return event_count(control->text, "usage_usec");
+    const auto nanoseconds = parse_number<uint64_t>(first_line(control->text));
+    return nanoseconds ? std::optional(*nanoseconds / kNanoseconds) : std::nullopt;
+}
+
+GroupUsage measure_usage(const CgroupPlace& place) {
+    GroupUsage usage;
+    usage.cpu_usec = measure_cpu(place);
+    usage.peak_memory = number_in(place, "memory.peak", "memory.max_usage_in_bytes");
+    usage.peak_processes = number_in(place, "pids.peak", "pids.peak");
+    if (const auto io = read_either(place, "io.stat", "blkio.throttle.io_service_bytes_recursive")) {
+        usage.read_bytes = sum_of(io->text, io->legacy ? " Read " : " rbytes=");
+        usage.written_bytes = sum_of(io->text, io->legacy ? " Write " : " wbytes=");
+    }
+    return usage;
+}
+
+std::optional<GroupLimit> read_limit(const CgroupPlace& place, const std::string& unified_file,
+                                     const std::string& legacy_file) {
+    const auto control = read_either(place, unified_file, legacy_file);
+    if (!control) return std::nullopt;
+    return GroupLimit{std::string(first_line(control->text)), control->legacy};
+}
+
+bool kill_group(const CgroupPlace& place) {
+    if (!place.exists() || place.mount.empty()) return false;
+    return write_file_at(AT_FDCWD, concat(place.mount, place.path, "/cgroup.kill"), "1").has_value();
+}
+
+}  // namespace pinfold

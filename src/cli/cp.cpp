@@ -1,0 +1,69 @@
+// pinfold cp: files into a container and out of it.
+#include <unistd.h>
+
+#include <optional>
+
+#include "base/strings.hpp"
+#include "base/units.hpp"
+#include "cli/verbs.hpp"
+#include "files/copy.hpp"
+#include "spec/load.hpp"
+#include "state/lifecycle.hpp"
+
+namespace pinfold {
+
+namespace {
+
+struct PathInside {
+    std::string id;
+    std::string path;
+};
+
+// "web:/etc/hosts". What has a slash before its first colon is a path on the host.
+std::optional<PathInside> inside_part(const std::string& argument) {
+    const size_t colon = argument.find(':');
+    if (colon == std::string::npos || argument.find('/') < colon) return std::nullopt;
+    return PathInside{argument.substr(0, colon), argument.substr(colon + 1)};
+}
+
+Result<CopyLimits> limits_of(const CpOptions& options) {
+    const std::optional<int64_t> bytes = parse_size(options.max_size);
+    if (!bytes) {
+        return plain_error(
+            concat("--max-size: found ", quoted(options.max_size), ", allowed: bytes, or a size as in 100M"));
+    }
+    return CopyLimits{static_cast<uint64_t>(*bytes), options.max_files, options.outward_links};
+}
+
+Result<InsideOf> find_container(const PathInside& place, const CommandLine& line) {
+    if (place.path.empty()) return plain_error(concat(quoted(place.id + ":"), " names no path in the container"));
+    const ContainerState state = TRY(load_state(line.global.root, place.id));
+    TRY(check_operation(Operation::copy, state));
+    const std::string config = TRY(load_config_text(line.global.root, place.id));
+    return inside_of(state, TRY(parse_checked_config(config)));
+}
+
+Result<CopySummary> copy(const CpOptions& options, const CommandLine& line) {
+    const std::optional<PathInside> from = inside_part(options.source);
+    const std::optional<PathInside> to = inside_part(options.target);
+    if (from.has_value() == to.has_value()) {
+        return plain_error("one of source and target must be ID:PATH, the other a path on the host")
+            .with_hint("a path with a colon in its name is written ./a:b");
+    }
+    const CopyLimits limits = TRY(limits_of(options));
+    const InsideOf container = TRY(find_container(from ? *from : *to, line));
+    if (from && options.target == "-") return stream_out(container, from->path, STDOUT_FILENO, limits);
+    if (from) return copy_out(container, from->path, options.target, limits);
+    if (options.source == "-") return stream_in(container, STDIN_FILENO, to->path, limits);
+    return copy_in(container, options.source, to->path, limits);
+}
+
+}  // namespace
+
+Result<int> verb_cp(const CpOptions& options, const CommandLine& line) {
+    const CopySummary copied = TRY(copy(options, line));
+    log_debug(concat("copied ", copied.files, " files, ", copied.bytes, " bytes"));
+    return 0;
+}
+
+}  // namespace pinfold

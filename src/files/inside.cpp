@@ -1,0 +1,118 @@
+// A process of ours that works in a container.
+#include "files/inside.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "kernel/capabilities.hpp"
+#include "kernel/init_process.hpp"
+#include "kernel/namespaces.hpp"
+
+namespace pinfold {
+
+namespace {
+
+// A change of user clears both: the container must not trace us or open our descriptors, and we end with our parent.
+Result<void> stay_private() {
+    if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
+    return {};
+}
+
+// Nothing that the caller has open goes along, but for our end of the stream.
+Result<Stream> keep_only(const Stream& stream) {
+    UniqueFd kept(::fcntl(stream.fd(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    if (!kept) return errno_error("keep the stream");
+    const UniqueFd null = TRY(open_at(AT_FDCWD, "/dev/null", O_RDWR));
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::dup2(null.get(), fd) < 0) return errno_error("replace the standard streams");
+    }
+    const auto number = static_cast<unsigned>(kept.get());
+    if (number > 3 && ::close_range(3, number - 1, 0) != 0) return errno_error("close_range");
+    if (::close_range(number + 1, ~0U, 0) != 0) return errno_error("close_range");
+    return Stream(std::move(kept));
+}
+
+Result<void> join_user_namespace(int proc) {
+    const UniqueFd user = TRY(open_at(proc, "ns/user", O_RDONLY));
+    if (is_own_user_namespace(user.get())) return {};
+    // They would stay with us where the namespace denies setgroups. A normal user cannot drop them.
+    if (::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
+    if (::setns(user.get(), CLONE_NEWUSER) != 0) return errno_error("join the container's user namespace");
+    return {};
+}
+
+// Who we are: the caller, for a moment with all rights over the container's user namespace. Afterwards: the payload's
+// user with no capability at all, whatever the payload has.
+Result<void> become_payloads_user(Identity identity, int proc) {
+    const UniqueFd setgroups = TRY(open_at(proc, "setgroups", O_RDONLY));
+    identity.set_groups = TRY(read_all(setgroups.get(), "setgroups")) == "allow\n";
+    TRY(change_identity(identity));
+    TRY(apply_capabilities({}));
+    TRY(forbid_new_privileges());
+    return stay_private();
+}
+
+Result<RootFd> enter(const InsideOf& container) {
+    TRY(stay_private());
+    const Error ended = plain_error("container not running: its first process has ended");
+    const Result<UniqueFd> proc = open_at(AT_FDCWD, concat("/proc/", container.pid), O_PATH | O_DIRECTORY);
+    // If this is the process, so was the one before, or it has ended: then nothing can be opened there any more.
+    if (!proc || !TRY(open_process(container.pid, container.started))) return ended;
+    RootFd root(TRY_IN("the container's root", open_at(proc->get(), "root", O_PATH | O_DIRECTORY)));
+    if (container.user_namespace) TRY(join_user_namespace(proc->get()));
+    // A second wall behind RootFd: from here on no path leads to the host.
+    if (::fchdir(root.get()) != 0 || ::chroot(".") != 0) return errno_error("enter the container's root");
+    TRY(become_payloads_user(container.identity, proc->get()));
+    ::umask(0);
+    return root;
+}
+
+Result<void> work_inside(const InsideOf& container, const WorkInside& work, const Stream& stream) {
+    const OwnFds own = TRY(OwnFds::open());
+    const RootFd root = TRY(enter(container));
+    TRY_IN("in the container", work(root, own, stream));
+    return {};
+}
+
+[[noreturn]] void run_inside(const InsideOf& container, const WorkInside& work, const Stream& inherited) {
+    stop_logging();  // its descriptors are the caller's
+    Result<Stream> stream = keep_only(inherited);
+    if (!stream) ::_exit(1);
+    const Result<void> done = work_inside(container, work, *stream);
+    if (!done) stream->send_failure(done.error());
+    ::_exit(done ? 0 : 1);
+}
+
+}  // namespace
+
+InsideOf inside_of(const ContainerState& state, const Spec& spec) {
+    const User& user = spec.process->user;
+    const bool user_namespace = std::ranges::any_of(
+        spec.linux_.namespaces, [](const Namespace& one) { return one.type == NamespaceType::user; });
+    return {state.pid,
+            state.started,
+            user_namespace,
+            {user.uid, user.gid, {user.additional_gids.begin(), user.additional_gids.end()}, true}};
+}
+
+Result<Helper> start_inside(const InsideOf& container, const WorkInside& work) {
+    std::pair<Stream, Stream> ends = TRY(Stream::make_pair());
+    const pid_t pid = ::fork();
+    if (pid < 0) return errno_error("fork");
+    if (pid == 0) run_inside(container, work, ends.second);
+    return Helper{ChildGuard(pid), std::move(ends.first)};
+}
+
+}  // namespace pinfold

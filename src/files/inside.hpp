@@ -1,0 +1,42 @@
+// A process of ours that works in a container: as the payload's user, without capabilities, with the container's root
+// as its own, and out of the container's sight. What the container's user controls is handled by it alone, so with no
+// more rights than the container has: no link and no rename can lead it to anything that the container could not reach
+// itself (CVE-2018-15664). It is a copy of this process and executes nothing (CVE-2019-14271).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "files/own_fds.hpp"
+#include "files/stream.hpp"
+#include "kernel/child_guard.hpp"
+#include "kernel/credentials.hpp"
+#include "kernel/safe_path.hpp"
+#include "pinfold/result.hpp"
+#include "pinfold/spec.hpp"
+#include "state/store.hpp"
+
+namespace pinfold {
+
+struct InsideOf {
+    pid_t pid = 0;         // of the container's first process
+    uint64_t started = 0;  // when that was, in clock ticks since boot: a pid alone may be reused
+    bool user_namespace = false;
+    Identity identity;  // the payload's
+};
+
+InsideOf inside_of(const ContainerState& state, const Spec& spec);
+
+// A failure of the work reaches the other end of the stream, where it is an error of receive().
+using WorkInside = std::function<Result<void>(const RootFd& root, const OwnFds& own, const Stream& stream)>;
+
+struct Helper {
+    ChildGuard process;
+    Stream stream;
+};
+
+Result<Helper> start_inside(const InsideOf& container, const WorkInside& work);
+
+}  // namespace pinfold

@@ -1,0 +1,107 @@
+// A file or link that has its name from the moment on that it is complete.
+#include "files/new_file.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+
+namespace pinfold {
+
+namespace {
+
+std::string temporary_name() {
+    uint64_t number = 0;
+    [[maybe_unused]] const ssize_t filled = ::getrandom(&number, sizeof number, 0);  // as good as any if it fails
+    char text[32];
+    std::snprintf(text, sizeof text, ".pinfold-%016lx", number);
+    return text;
+}
+
+Result<void> rename_over(int directory, const std::string& temporary, const std::string& name) {
+    if (::renameat(directory, temporary.c_str(), directory, name.c_str()) == 0) return {};
+    Error error = errno_error(concat("replace ", quoted(name)));
+    ::unlinkat(directory, temporary.c_str(), 0);
+    return error;
+}
+
+}  // namespace
+
+const char* file_kind(unsigned mode) {
+    switch (mode & S_IFMT) {
+        case S_IFREG: return "file";
+        case S_IFDIR: return "directory";
+        case S_IFLNK: return "symbolic link";
+        case S_IFIFO: return "fifo";
+        case S_IFSOCK: return "socket";
+        default: return "device";
+    }
+}
+
+Result<void> check_replaceable(int directory, const std::string& name) {
+    struct stat info {};
+    if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};  // making it tells why
+    if (S_ISREG(info.st_mode) || S_ISLNK(info.st_mode)) return {};
+    return Error{EEXIST, concat(quoted(name), " is a ", file_kind(info.st_mode), " already"), {}};
+}
+
+// Without a name the file is gone with its last descriptor, also where this process is killed.
+Result<NewFile> NewFile::create(int directory, unsigned mode) {
+    UniqueFd nameless(::openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+    if (nameless) return NewFile(directory, std::move(nameless), "");
+    if (errno != EOPNOTSUPP) return errno_error("make a file");
+    std::string name = temporary_name();
+    UniqueFd named(::openat(directory, name.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, mode));
+    if (!named) return errno_error("make a file");
+    return NewFile(directory, std::move(named), std::move(name));
+}
+
+NewFile::~NewFile() {
+    if (fd_ && !temporary_.empty()) ::unlinkat(directory_, temporary_.c_str(), 0);
+}
+
+Result<void> NewFile::append(std::string_view bytes) {
+    const bool hole = std::ranges::all_of(bytes, [](char byte) { return byte == '\0'; });
+    const uint64_t end = size_ + bytes.size();
+    while (size_ < end && !hole) {
+        const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(size_));
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return errno_error("write");
+        bytes.remove_prefix(size_t(written));
+        size_ += size_t(written);
+    }
+    size_ = end;
+    return {};
+}
+
+Result<void> NewFile::commit(const OwnFds& own, const std::string& name) {
+    if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0)
+        return errno_error("set the size");  // a hole at the end
+    if (temporary_.empty()) {
+        Result<void> named = own.give_name(fd_.get(), directory_, name);
+        if (named || named.error().code != EEXIST) return named;
+        std::string temporary = temporary_name();
+        TRY(own.give_name(fd_.get(), directory_, temporary));
+        return rename_over(directory_, temporary, name);
+    }
+    return rename_over(directory_, std::exchange(temporary_, ""), name);
+}
+
+Result<void> make_link(int directory, const std::string& target, const std::string& name) {
+    if (::symlinkat(target.c_str(), directory, name.c_str()) == 0) return {};
+    if (errno != EEXIST) return errno_error(concat("link ", quoted(name)));
+    TRY(check_replaceable(directory, name));
+    const std::string temporary = temporary_name();
+    if (::symlinkat(target.c_str(), directory, temporary.c_str()) != 0)
+        return errno_error(concat("link ", quoted(name)));
+    return rename_over(directory, temporary, name);
+}
+
+}  // namespace pinfold

@@ -1,0 +1,178 @@
+// The receiving side of a copy. It believes nothing that it is told: a name is one component, a link stays in the tree,
+// and what is made is made below descriptors that it holds.
+#include "files/receive_tree.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "files/new_file.hpp"
+
+namespace pinfold {
+
+namespace {
+
+std::string_view without_slashes(std::string_view path) {
+    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+    return path;
+}
+
+// With a slash at its end: should it be a link, it is meant to be followed.
+std::string parent_of(std::string_view path) {
+    path = without_slashes(path);
+    const size_t slash = path.rfind('/');
+    return slash == std::string_view::npos ? "./" : std::string(path.substr(0, slash + 1));
+}
+
+bool is_one_name(std::string_view name) {
+    return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\0", 2)) == name.npos;
+}
+
+Error disagreement() { return plain_error("the two sides of the copy disagree on what comes next"); }
+
+// From a directory this deep in the tree. ".." is counted at the beginning only: after a name, which may be that of
+// another link, it can lead anywhere.
+bool leads_out(std::string_view target, unsigned depth) {
+    if (target.starts_with('/')) return true;
+    bool at_beginning = true;
+    for (const std::string_view part : split(target, '/')) {
+        if (part.empty() || part == ".") continue;
+        if (part != "..") at_beginning = false;
+        else if (!at_beginning || depth-- == 0) return true;
+    }
+    return false;
+}
+
+Result<UniqueFd> open_existing_directory(int parent, const std::string& name) {
+    UniqueFd fd(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (fd) return fd;
+    if (errno == ENOTDIR) return Error{ENOTDIR, concat(quoted(name), " is there already and is not a directory"), {}};
+    return errno_error(concat("open directory ", quoted(name)));
+}
+
+class Receiver {
+public:
+    Receiver(const CopyLimits& limits, const OwnFds& own, const Stream& from)
+        : budget_(limits), outward_links_(limits.outward_links), own_(own), from_(from) {}
+
+    Result<CopySummary> receive(const Place& place, const std::string& source_name) {
+        const Item top = TRY(from_.receive());
+        const unsigned mode = top.mode;
+        if (top.word == Word::file) TRY(receive_top_file(place, source_name, mode));
+        else if (top.word != Word::directory) return disagreement();
+        else if (place.name.empty() && source_name.empty()) TRY(fill(place.directory.get(), 0));
+        else TRY(make_directory(place.directory.get(), place.name.empty() ? source_name : place.name, mode, 0));
+        return budget_.used();
+    }
+
+private:
+    Result<void> receive_top_file(const Place& place, const std::string& source_name, unsigned mode) {
+        if (place.for_directories && !place.name.empty()) {
+            return Error{ENOTDIR, concat(quoted(place.name), " is not a directory"), {}};
+        }
+        const std::string& name = place.name.empty() ? source_name : place.name;
+        if (name.empty()) return Error{EISDIR, "the target is a directory", "name a file in it"};
+        return make_file(place.directory.get(), name, mode, 0);
+    }
+
+    Result<void> make_file(int directory, const std::string& name, unsigned mode, unsigned depth) {
+        TRY(budget_.add_file(depth));
+        TRY(check_replaceable(directory, name));
+        NewFile file = TRY_IN(quoted(name), NewFile::create(directory, mode & 0777));
+        for (;;) {
+            const Item item = TRY(from_.receive());
+            if (item.word == Word::up) break;
+            if (item.word != Word::bytes) return disagreement();
+            TRY_IN(quoted(name), budget_.add_bytes(item.text.size()));
+            TRY_IN(quoted(name), file.append(item.text));
+        }
+        return file.commit(own_, name);
+    }
+
+    // Ours to write to as long as it is filled, whatever its mode will be. One that is there keeps its mode.
+    Result<void> make_directory(int parent, const std::string& name, unsigned mode, unsigned depth) {
+        const bool made = ::mkdirat(parent, name.c_str(), (mode & 01777) | 0700) == 0;
+        if (!made && errno != EEXIST) return errno_error(concat("make directory ", quoted(name)));
+        const UniqueFd directory = TRY(open_existing_directory(parent, name));
+        TRY(fill(directory.get(), depth));
+        return made && (mode & 0700) != 0700 ? restrict_owner(directory.get(), name, mode) : Result<void>();
+    }
+
+    Result<void> restrict_owner(int directory, const std::string& name, unsigned mode) {
+        struct stat info {};
+        const UniqueFd usable = TRY(own_.reopen(directory, O_RDONLY | O_DIRECTORY));
+        if (::fstat(usable.get(), &info) != 0 || ::fchmod(usable.get(), info.st_mode & (mode | 07077)) != 0)
+            return errno_error(concat("set the mode of ", quoted(name)));
+        return {};
+    }
+
+    // Depth: how many directories there are between this one and the top.
+    Result<void> fill(int directory, unsigned depth) {
+        TRY(budget_.add_file(depth));
+        for (;;) {
+            const Item item = TRY(from_.receive());
+            if (item.word == Word::up) return {};
+            if (!is_one_name(item.name)) return plain_error(concat(quoted(item.name), " is not the name of a file"));
+            const std::string name(item.name);
+            if (item.word == Word::directory) TRY(make_directory(directory, name, item.mode, depth + 1));
+            else if (item.word == Word::file) TRY(make_file(directory, name, item.mode, depth + 1));
+            else if (item.word == Word::link) TRY(place_link(directory, name, std::string(item.text), depth));
+            else return disagreement();
+        }
+    }
+
+    Result<void> place_link(int directory, const std::string& name, const std::string& target, unsigned depth) {
+        TRY(budget_.add_file(depth + 1));
+        if (!outward_links_ && leads_out(target, depth)) {
+            return plain_error(concat("the link ", quoted(name), " leads out of the copied tree, to ", quoted(target)))
+                .with_hint("whoever reads the copy would follow it; --outward-links copies it nevertheless");
+        }
+        return make_link(directory, target, name);
+    }
+
+    CopyBudget budget_;
+    bool outward_links_;
+    const OwnFds& own_;
+    const Stream& from_;
+};
+
+}  // namespace
+
+std::string last_name(std::string_view path) {
+    path = without_slashes(path);
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    return is_one_name(name) ? std::string(name) : "";
+}
+
+Result<Place> find_place(const std::string& path, const OpenPath& open) {
+    Result<UniqueFd> directory = open(path, O_PATH | O_DIRECTORY);
+    if (directory) return Place{std::move(directory).value(), "", true};
+    const int code = directory.error().code;
+    std::string name = last_name(path);
+    if ((code != ENOENT && code != ENOTDIR) || name.empty()) return std::move(directory).error();
+    return Place{TRY(open(parent_of(path), O_PATH | O_DIRECTORY)), std::move(name), path.ends_with('/')};
+}
+
+Result<CopySummary> receive_tree(const Place& place, const std::string& source_name, const CopyLimits& limits,
+                                 const OwnFds& own, const Stream& from) {
+    return Receiver(limits, own, from).receive(place, source_name);
+}
+
+Result<CopySummary> receive_file(const TakePiece& take, const CopyLimits& limits, const Stream& from) {
+    CopyBudget budget(limits);
+    TRY(budget.add_file(0));
+    if (TRY(from.receive()).word != Word::file) return Error{EISDIR, "the source is a directory, not a file", {}};
+    for (;;) {
+        const Item item = TRY(from.receive());
+        if (item.word == Word::up) return budget.used();
+        if (item.word != Word::bytes) return disagreement();
+        TRY(budget.add_bytes(item.text.size()));
+        TRY(take(item.text));
+    }
+}
+
+}  // namespace pinfold

@@ -1,0 +1,116 @@
+// From five numbers to a configuration.
+#include "pinfold/generate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/strings.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr uint64_t kMegabyte = 1 << 20;
+constexpr const char* kEnvironment[] = {
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=/workspace",
+    "LANG=C.UTF-8",
+};
+
+std::string_view name_of(std::string_view assignment) { return assignment.substr(0, assignment.find('=')); }
+
+std::vector<std::string> environment(const std::vector<std::string>& wanted) {
+    std::vector<std::string> env = wanted;
+    for (const std::string_view standard : kEnvironment) {
+        const auto same = [&](const std::string& one) { return name_of(one) == name_of(standard); };
+        if (std::ranges::none_of(wanted, same)) env.emplace_back(standard);
+    }
+    return env;
+}
+
+std::vector<Rlimit> rlimits(const ResourceLimits& limits) {
+    const uint64_t disk = limits.disk_mb * kMegabyte;
+    return {{"RLIMIT_NPROC", limits.max_processes, limits.max_processes},
+            {"RLIMIT_NOFILE", 1024, 4096},
+            {"RLIMIT_FSIZE", disk, disk},
+            {"RLIMIT_CORE", 0, 0}};
+}
+
+Process process(const ResourceLimits& limits, const GenerateOptions& options) {
+    Process process;
+    process.user = options.user;
+    process.args = options.args;
+    process.env = environment(options.env);
+    process.cwd = options.cwd;
+    process.capabilities.emplace();  // of which it has none
+    process.rlimits = rlimits(limits);
+    process.no_new_privileges = true;
+    return process;
+}
+
+Mount tmpfs(const char* destination, std::vector<std::string> options, uint64_t size) {
+    options.push_back(concat("size=", size));
+    return {destination, "tmpfs", "tmpfs", std::move(options), {}, {}};
+}
+
+// All that can be written is memory, in file systems of a fixed size: the disk's share for /tmp and the work
+// directory, and for shared memory, which programs take for memory, a part of that.
+std::vector<Mount> mounts(const ResourceLimits& limits) {
+    const uint64_t disk = limits.disk_mb * kMegabyte;
+    const uint64_t temporary = std::min(disk / 4, 64 * kMegabyte);
+    const uint64_t shared = std::min(std::max(limits.memory_mb / 8, uint64_t{1}), uint64_t{64}) * kMegabyte;
+    return {
+        {"/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}, {}, {}},
+        tmpfs("/dev", {"nosuid", "noexec", "strictatime", "mode=755"}, kMegabyte),
+        {"/dev/pts", "devpts", "devpts", {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}, {}, {}},
+        tmpfs("/dev/shm", {"nosuid", "noexec", "nodev", "mode=1777"}, shared),
+        tmpfs("/tmp", {"nosuid", "nodev", "mode=1777"}, temporary),
+        tmpfs(kWorkspace, {"nosuid", "nodev", "mode=1777"}, disk - temporary),
+    };
+}
+
+Resources resources(const ResourceLimits& limits) {
+    constexpr uint64_t kPeriod = 100000;  // microseconds
+    constexpr double kSharesOfOneCore = 1024;
+    Resources resources;
+    resources.devices = {{.allow = false, .access = "rwm"}};
+    const auto memory = static_cast<int64_t>(limits.memory_mb * kMegabyte);
+    resources.memory.limit = memory;
+    resources.memory.swap = memory;  // counted with memory: none of it is swapped
+    resources.cpu.shares = std::clamp<uint64_t>(std::llround(limits.cpu_cores * kSharesOfOneCore), 2, 262144);
+    resources.cpu.period = kPeriod;
+    resources.cpu.quota = std::llround(limits.cpu_cores * double{kPeriod});
+    resources.pids_limit = static_cast<int64_t>(limits.max_processes);
+    resources.block_io.weight = 100;  // of 1000: what others do goes first
+    return resources;
+}
+
+std::vector<Namespace> namespaces(bool own_network) {
+    std::vector<Namespace> list = {{NamespaceType::pid, ""},   {NamespaceType::ipc, ""},  {NamespaceType::uts, ""},
+                                   {NamespaceType::mount, ""}, {NamespaceType::user, ""}, {NamespaceType::cgroup, ""}};
+    if (own_network) list.push_back({NamespaceType::network, ""});
+    return list;
+}
+
+}  // namespace
+
+Spec generate(const ResourceLimits& limits, const GenerateOptions& options) {
+    Spec spec;
+    spec.oci_version = "1.0.2";  // has all that is used here, and no runtime is too old for it
+    spec.process = process(limits, options);
+    spec.root = {options.root, true};
+    spec.hostname = "sandbox";
+    spec.mounts = mounts(limits);
+    spec.linux_.namespaces = namespaces(!limits.network_enabled);
+    spec.linux_.uid_mappings = options.uid_mappings;
+    spec.linux_.gid_mappings = options.gid_mappings;
+    spec.linux_.resources = resources(limits);
+    spec.linux_.masked_paths = {"/proc/acpi",       "/proc/asound",        "/proc/interrupts",  "/proc/kcore",
+                                "/proc/keys",       "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
+                                "/proc/timer_list", "/proc/timer_stats"};
+    spec.linux_.readonly_paths = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"};
+    if (!options.seccomp.default_action.empty()) spec.linux_.seccomp = options.seccomp;
+    return spec;
+}
+
+}  // namespace pinfold

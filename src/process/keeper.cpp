@@ -1,0 +1,197 @@
+// The keeper: the first process of a sandbox.
+#include "process/keeper.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "kernel/credentials.hpp"
+#include "kernel/syscalls.hpp"
+
+namespace pinfold {
+
+namespace {
+
+Result<UniqueFd> hold_back_signals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    UniqueFd signals(::signalfd(-1, &all, SFD_CLOEXEC));
+    if (!signals) return errno_error("open a signalfd");
+    ::sigprocmask(SIG_SETMASK, &all, nullptr);  // cannot fail
+    return signals;
+}
+
+Result<UniqueFd> start_timer(std::optional<std::chrono::nanoseconds> time) {
+    if (!time) return UniqueFd();
+    UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
+    if (!timer) return errno_error("make a timer");
+    constexpr int64_t kSecond = 1000000000;
+    const itimerspec when{{}, {time->count() / kSecond, time->count() % kSecond}};
+    if (::timerfd_settime(timer.get(), 0, &when, nullptr) != 0) return errno_error("set a timer");
+    return timer;
+}
+
+// Its own for as long as the sandbox lives: no rights, no streams, no descriptor of the host's, no word of the host's
+// in its memory that others can read.
+Result<void> give_up_all(const KeeperContext& context) {
+    stop_logging();
+    // One capability, of no use without the effective set, sets it above the payload, which is the same user: the
+    // kernel then keeps that one's hands off our memory and descriptors, and lets the sandbox's owner at them, who
+    // needs to.
+    const uint64_t kept = capability_bit("CAP_WAKE_ALARM").value_or(0);
+    TRY(apply_capabilities({.permitted = kept}));
+    TRY(forbid_new_privileges());
+    if (::prctl(PR_SET_NAME, "pinfold-keeper") != 0) return errno_error("set the name");
+    std::memset(reinterpret_cast<void*>(context.words.begin), 0, context.words.end - context.words.begin);
+    return {};
+}
+
+// Only these stay open.
+Result<void> keep_descriptors(UniqueFd& signals, UniqueFd& timer, Channel& link) {
+    const int kept[] = {signals.get(), timer.get(), link.fd()};
+    const int top = std::max({kept[0], kept[1], kept[2]}) + 1;
+    for (int fd = 0; fd < top; ++fd) {
+        if (fd != kept[0] && fd != kept[1] && fd != kept[2]) ::close(fd);
+    }
+    if (::close_range(static_cast<unsigned>(top), UINT_MAX, 0) != 0) return errno_error("close_range");
+    return {};
+}
+
+class Keeper {
+public:
+    Keeper(pid_t payload, bool alone, UniqueFd signals, UniqueFd timer, Channel link)
+        : payload_(payload),
+          alone_(alone),
+          signals_(std::move(signals)),
+          timer_(std::move(timer)),
+          link_(std::move(link)) {}
+
+    [[noreturn]] void keep() {
+        if (alone_) link_.close();
+        for (;;) {
+            pollfd slots[] = {{signals_.get(), POLLIN, 0}, {link_.fd(), POLLIN, 0}, {timer_.get(), POLLIN, 0}};
+            if (::poll(slots, 3, -1) < 0 && errno != EINTR) ::_exit(1);
+            if (slots[0].revents != 0) take_signal();
+            if (slots[1].revents != 0 || slots[2].revents != 0) ::_exit(exit_code_);
+        }
+    }
+
+private:
+    void take_signal() {
+        signalfd_siginfo info;
+        if (::read(signals_.get(), &info, sizeof info) != ssize_t(sizeof info)) return;
+        const int number = static_cast<int>(info.ssi_signo);
+        if (number == SIGCHLD) return reap();
+        if (payload_ > 0) ::kill(payload_, number);
+        else if (number == SIGTERM || number == SIGINT) ::_exit(0);
+    }
+
+    void reap() {
+        siginfo_t end{};
+        while (::waitid(P_ALL, 0, &end, WEXITED | WNOHANG) == 0 && end.si_pid != 0) {
+            if (end.si_pid == payload_) finish(end);
+            end.si_pid = 0;
+        }
+    }
+
+    // Whatever the payload has left running ends with it.
+    void finish(const siginfo_t& end) {
+        payload_ = 0;
+        ::kill(-1, SIGKILL);
+        while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) continue;
+        const bool exited = end.si_code == CLD_EXITED;
+        exit_code_ = exited ? end.si_status : 128 + end.si_status;
+        if (alone_) ::_exit(exit_code_);
+        rusage usage{};
+        ::getrusage(RUSAGE_CHILDREN, &usage);
+        const auto microseconds = [](const timeval& time) {
+            return uint64_t(time.tv_sec) * 1000000 + uint64_t(time.tv_usec);
+        };
+        const PayloadEnd report{!exited, end.si_status, microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
+                                uint64_t(usage.ru_maxrss) << 10};
+        if (!link_.send_ended(report)) ::_exit(1);
+    }
+
+    pid_t payload_;  // 0: there is none
+    bool alone_;
+    int exit_code_ = 0;
+    UniqueFd signals_;
+    UniqueFd timer_;
+    Channel link_;
+};
+
+// Nobody else runs in the sandbox yet.
+Result<void> write_script(const std::string& path, std::string_view text) {
+    const UniqueFd file = TRY(open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+    while (!text.empty()) {
+        const ssize_t written = ::write(file.get(), text.data(), text.size());
+        if (written < 0) return errno_error(path).with_hint("is it larger than the disk that the job has?");
+        text.remove_prefix(size_t(written));
+    }
+    return {};
+}
+
+Result<pid_t> clone_payload(int& pidfd) {
+    clone_args arguments{};
+    arguments.flags = CLONE_PIDFD;
+    arguments.pidfd = reinterpret_cast<uintptr_t>(&pidfd);
+    arguments.exit_signal = SIGCHLD;
+    const pid_t pid = sys_clone3(arguments);
+    if (pid < 0) return errno_error("start the payload's process");
+    return pid;
+}
+
+}  // namespace
+
+// The 48th and 51st of the words in stat: where the arguments begin and where the environment ends, which follows them.
+OwnWords find_own_words() {
+    const Result<std::string> stat = read_file("/proc/self/stat");
+    if (!stat) return {};
+    const std::vector<std::string_view> words = split(std::string_view(*stat).substr(stat->rfind(')') + 1), ' ');
+    constexpr size_t kArguments = 48 - 2, kEnvironmentEnd = 51 - 2;
+    if (words.size() <= kEnvironmentEnd) return {};
+    return {parse_number<uintptr_t>(words[kArguments]).value_or(0),
+            parse_number<uintptr_t>(words[kEnvironmentEnd]).value_or(0)};
+}
+
+Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channel& launcher) {
+    if (!plan.script_path.empty()) TRY_IN("script", write_script(plan.script_path, plan.script));
+    if (plan.waits) {
+        TRY(context.link.send(Message::created));
+        if (!TRY(context.link.receive())) return plain_error("the parent is gone");
+    }
+    pid_t payload = 0;
+    if (plan.payload) {
+        int pidfd = -1;
+        payload = TRY(clone_payload(pidfd));
+        if (payload == 0) {
+            context.link.close();
+            return {};
+        }
+        const UniqueFd held(pidfd);
+        TRY(context.link.send_born(0, pidfd));
+    }
+    UniqueFd signals = TRY(hold_back_signals());
+    UniqueFd timer = TRY(start_timer(plan.lifetime));
+    TRY(give_up_all(context));
+    if (!plan.payload) TRY(launcher.send(Message::ready));
+    launcher.close();
+    TRY(keep_descriptors(signals, timer, context.link));
+    Keeper(payload, plan.alone, std::move(signals), std::move(timer), std::move(context.link)).keep();
+}
+
+}  // namespace pinfold

@@ -1,0 +1,42 @@
+// The keeper: pinfold itself as the first process of a sandbox. It starts the payload as its child, passes signals on
+// to it, reaps what is orphaned, and keeps the sandbox until its supervisor has taken out what it wants.
+//
+// Supervisor and keeper speak over a channel of their own:
+//
+//     keeper     -> supervisor   created   (only if it is to wait) all is set up: files can be copied in
+//     supervisor -> keeper       go        they are there
+//     keeper     -> supervisor   born      the payload's pidfd; the payload speaks over the other channel now
+//     keeper     -> supervisor   ended     how the payload ended; everything else in the sandbox is dead
+//     (end of file)                        the supervisor is done, or dead: the keeper ends, and the sandbox with it
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "kernel/capabilities.hpp"
+#include "pinfold/result.hpp"
+#include "plan/plan.hpp"
+#include "process/protocol.hpp"
+
+namespace pinfold {
+
+// Where a process keeps its own command line and environment; anyone in a sandbox could read the first.
+struct OwnWords {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+};
+OwnWords find_own_words();
+
+struct KeeperContext {
+    Channel link;
+    OwnWords words;
+};
+
+// Returns in the payload's process, which has yet to become it. In the keeper's it returns only if there is no payload
+// to be started: the error is for the channel that leads to the launcher.
+Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channel& launcher);
+
+}  // namespace pinfold

@@ -1,0 +1,148 @@
+// From a job to a container.
+#include "sandbox/compose.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+
+#include "base/fs.hpp"
+#include "base/sha256.hpp"
+#include "base/strings.hpp"
+#include "pinfold/generate.hpp"
+#include "sandbox/host_root.hpp"
+#include "sandbox/place_limits.hpp"
+#include "seccomp/profiles.hpp"
+#include "spec/load.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr uint64_t kMegabyte = 1 << 20;
+constexpr uint64_t kSmallRoot = 4 * kMegabyte;  // for mount points and a few files of names
+
+Result<std::string> absolute(const std::string& path) {
+    char resolved[PATH_MAX];
+    if (::realpath(path.c_str(), resolved) == nullptr) return errno_error(quoted(path));
+    return std::string(resolved);
+}
+
+// "UID[:GID]"
+Result<User> parse_user(const std::string& text) {
+    User user{kSandboxUser, kSandboxUser, {}, {}};
+    if (text.empty()) return user;
+    const std::vector<std::string_view> parts = split(text, ':');
+    const auto uid = parse_number<uint32_t>(parts[0]);
+    const auto gid = parts.size() > 1 ? parse_number<uint32_t>(parts[1]) : uid;
+    if (parts.size() > 2 || !uid || !gid || *uid >= kSandboxIdCount || *gid >= kSandboxIdCount) {
+        return plain_error(concat("--user ", quoted(text), ": expected UID or UID:GID, each from 0 to 65535"));
+    }
+    user.uid = *uid;
+    user.gid = *gid;
+    return user;
+}
+
+// For root: a range that no account has, and which one depends on the sandbox, so that what gets out of one has no
+// power over another. A normal user has one id to give, and it is the payload's.
+void map_ids(const HostFacts& host, const std::string& id, GenerateOptions& options) {
+    if (!host.is_root()) {
+        options.uid_mappings = {{options.user.uid, host.uid, 1}};
+        options.gid_mappings = {{options.user.gid, host.gid, 1}};
+        return;
+    }
+    constexpr uint32_t kRanges = 4096;
+    const Sha256Digest digest = sha256(id);
+    const uint32_t range = (uint32_t{digest[0]} << 8 | digest[1]) % kRanges;
+    const IdMapping map{0, kSandboxIds + range * kSandboxIdCount, kSandboxIdCount};
+    options.uid_mappings = options.gid_mappings = {map};
+}
+
+// What a bundle says of its program, where the job does not.
+Result<void> take_from_bundle(const std::string& bundle, GenerateOptions& options, std::string& root_path) {
+    const std::string directory = TRY_IN("bundle", absolute(bundle));
+    const std::string file = concat(directory, "/config.json");
+    const std::string text = TRY(read_config(file));
+    const Spec spec = TRY(parse_config(text, file, directory));
+    root_path = spec.root.path.starts_with('/') ? spec.root.path : concat(directory, '/', spec.root.path);
+    if (options.args.empty()) options.args = spec.process->args;
+    options.cwd = spec.process->cwd;
+    for (const std::string& one : spec.process->env) {
+        const std::string name = one.substr(0, one.find('=') + 1);
+        const auto same = [&](const std::string& given) { return given.starts_with(name); };
+        if (std::ranges::none_of(options.env, same)) options.env.push_back(one);
+    }
+    return {};
+}
+
+Result<std::string> find_root(const SandboxJob& job, GenerateOptions& options) {
+    if (!job.rootfs.empty() && !job.bundle.empty()) return plain_error("--rootfs and --bundle exclude each other");
+    if (!job.rootfs.empty()) return TRY_IN("--rootfs", absolute(job.rootfs));
+    std::string path;
+    if (!job.bundle.empty()) TRY(take_from_bundle(job.bundle, options, path));
+    return path;
+}
+
+// By descriptor: what was looked at is what is mounted, whatever happens to its name meanwhile.
+Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& policies, ComposedJob& composed) {
+    for (const HostBind& bind : binds) {
+        const std::string what = concat(bind.writable ? "--bind " : "--ro-bind ", quoted(bind.source));
+        if (!bind.destination.starts_with('/')) {
+            return plain_error(concat(what, ": the destination ", quoted(bind.destination), " is not absolute"));
+        }
+        UniqueFd source =
+            TRY_IN(what, open_allowed(policies, bind.source, bind.writable ? Access::write : Access::read));
+        std::vector<std::string> options = {"rbind", "rprivate", "nosuid", "nodev"};
+        if (!bind.writable) options.insert(options.end(), {"ro", "rro"});
+        composed.spec.mounts.push_back(
+            {bind.destination, "bind", concat("/proc/self/fd/", source.get()), std::move(options), {}, {}});
+        composed.sources.push_back(std::move(source));
+    }
+    return {};
+}
+
+void show_host(const SandboxJob& job, const User& user, ComposedJob& composed) {
+    HostRoot host = plan_host_root(user, job.network != Network::none);
+    composed.root.skeleton = std::move(host.skeleton);
+    std::vector<Mount>& mounts = composed.spec.mounts;
+    mounts.insert(mounts.begin(), host.mounts.begin(), host.mounts.end());
+}
+
+}  // namespace
+
+Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, const HostFacts& host,
+                            const std::string& id) {
+    TRY(check_resource_limits(job.limits));
+    ComposedJob composed;
+    GenerateOptions options;
+    options.args = job.command;
+    options.env = job.env;
+    options.user = TRY(parse_user(job.user));
+    options.seccomp = TRY(find_profile(job.seccomp));
+    map_ids(host, id, options);
+    composed.root_path = TRY(find_root(job, options));
+    if (!job.cwd.empty()) options.cwd = job.cwd;
+    ResourceLimits limits = job.limits;
+    limits.network_enabled = job.network == Network::host;
+    composed.spec = generate(limits, options);
+    composed.spec.root.readonly = !job.writable_root;
+    composed.spec.annotations[kSandboxAnnotation] = "true";
+    TRY(place_limits(job, host, composed.spec));
+    composed.root.size = job.writable_root ? job.limits.disk_mb * kMegabyte : kSmallRoot;
+    composed.root.over_directory = !composed.root_path.empty();
+    if (!composed.root.over_directory) show_host(job, options.user, composed);
+    TRY(add_binds(job.binds, policies, composed));
+    composed.keeper.waits = !job.copy_in.empty() || job.network == Network::pasta;
+    if (!job.script_name.empty()) composed.keeper.script_path = concat(kWorkspace, '/', job.script_name);
+    composed.keeper.script = job.script;
+    return composed;
+}
+
+Result<Plan> plan_job(const ComposedJob& job, const PlanOptions& options, const HostFacts& host) {
+    Plan plan = TRY(make_plan(job.spec, options, host));
+    plan.root.made = job.root;
+    if (job.root.over_directory) plan.root.path = job.root_path;
+    plan.keeper = job.keeper;
+    return plan;
+}
+
+}  // namespace pinfold

@@ -1,0 +1,33 @@
+// From a job to a container: its configuration, its root, its keeper.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pinfold/result.hpp"
+#include "pinfold/sandbox.hpp"
+#include "pinfold/spec.hpp"
+#include "pinfold/unique_fd.hpp"
+#include "plan/plan.hpp"
+#include "policy/policy.hpp"
+
+namespace pinfold {
+
+// What marks a container as a sandbox.
+inline constexpr const char* kSandboxAnnotation = "org.pinfold.sandbox";
+
+struct ComposedJob {
+    Spec spec;
+    MadeRoot root;
+    std::string root_path;  // what it lies over; empty: nothing
+    KeeperPlan keeper;
+    std::vector<UniqueFd> sources;  // of binds, which the configuration names by number
+};
+
+Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, const HostFacts& host,
+                            const std::string& id);
+
+// The plan of that container: what only a sandbox has is put in here.
+Result<Plan> plan_job(const ComposedJob& job, const PlanOptions& options, const HostFacts& host);
+
+}  // namespace pinfold

@@ -1,0 +1,20 @@
+// The default root of a sandbox: this machine's own programs and libraries, and nothing else of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernel/made_root.hpp"
+#include "pinfold/spec.hpp"
+
+namespace pinfold {
+
+struct HostRoot {
+    Skeleton skeleton;
+    std::vector<Mount> mounts;  // read-only
+};
+
+// `user` gets the name "sandbox". With a network the machine's name servers are known too.
+HostRoot plan_host_root(const User& user, bool has_network);
+
+}  // namespace pinfold

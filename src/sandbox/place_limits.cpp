@@ -1,0 +1,138 @@
+// Who holds a job to its limits.
+#include "sandbox/place_limits.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <climits>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "cgroup/control_files.hpp"
+#include "cgroup/usage.hpp"
+#include "kernel/safe_path.hpp"
+#include "pinfold/generate.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr uint64_t kMegabyte = 1 << 20;
+// Programs reserve far more addresses than they use. This bounds what they can share with each other, which
+// RLIMIT_DATA does not count.
+constexpr uint64_t kReserved = uint64_t{4} << 30;
+
+// The controllers that a normal user was given.
+std::string delegated_controllers(const CgroupHost& host) {
+    if (!host.writable || host.mount.empty()) return {};
+    const Result<std::string> list = read_control(AT_FDCWD, concat(host.mount, host.home, "/cgroup.controllers"));
+    return list ? *list : std::string();
+}
+
+void hold_memory_by_rlimits(uint64_t memory, Process& process) {
+    process.rlimits.push_back({"RLIMIT_DATA", memory, memory});
+    process.rlimits.push_back({"RLIMIT_AS", memory + kReserved, memory + kReserved});
+}
+
+// Of each process, in whole seconds; the group that would count them all does not exist.
+void hold_cpu_time_by_rlimit(std::chrono::nanoseconds time, Process& process) {
+    const auto seconds = static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
+    process.rlimits.push_back({"RLIMIT_CPU", seconds, seconds + 1});
+}
+
+std::string decimal(double number) {
+    char text[32];
+    return {text, std::to_chars(std::begin(text), std::end(text), number).ptr};
+}
+
+std::string rlimit_of(pid_t pid, __rlimit_resource resource) {
+    rlimit limit{};
+    if (::prlimit(pid, resource, nullptr, &limit) != 0) return {};
+    return limit.rlim_max == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_max);
+}
+
+EnforcedLimit by_group(std::string name, std::string asked, const std::optional<GroupLimit>& limit) {
+    if (!limit) return {std::move(name), std::move(asked), "", ""};
+    return {std::move(name), std::move(asked), limit->legacy ? "cgroup1" : "cgroup2", limit->value};
+}
+
+EnforcedLimit by_group_or_rlimit(std::string name, uint64_t asked, const std::optional<GroupLimit>& limit, pid_t pid,
+                                 __rlimit_resource resource) {
+    if (limit) return by_group(std::move(name), std::to_string(asked), limit);
+    return {std::move(name), std::to_string(asked), "rlimit", rlimit_of(pid, resource)};
+}
+
+// The sizes of the two file systems that a job writes to, as the kernel has them.
+std::string disk_size(pid_t pid) {
+    Result<UniqueFd> fd = open_at(AT_FDCWD, concat("/proc/", pid, "/root"), O_PATH | O_DIRECTORY);
+    if (!fd) return {};
+    const RootFd root(std::move(fd).value());
+    uint64_t sum = 0;
+    for (const char* path : {"/tmp", kWorkspace}) {
+        const auto directory = root.open(path, O_PATH | O_DIRECTORY);
+        struct statfs info {};
+        if (!directory || ::fstatfs(directory->get(), &info) != 0) return {};
+        sum += uint64_t(info.f_blocks) * uint64_t(info.f_bsize);
+    }
+    return std::to_string(sum);
+}
+
+std::string network_namespace(pid_t pid) {
+    char name[64];
+    const ssize_t size = ::readlink(concat("/proc/", pid, "/ns/net").c_str(), name, sizeof name);
+    return size <= 0 ? "" : std::string(name, size_t(size));
+}
+
+}  // namespace
+
+Result<void> place_limits(const SandboxJob& job, const HostFacts& host, Spec& spec) {
+    Resources& resources = spec.linux_.resources;
+    resources.block_io = {};     // none of the limits
+    *resources.pids_limit += 1;  // the keeper
+    for (Rlimit& limit : spec.process->rlimits) {
+        if (limit.type == "RLIMIT_NPROC") limit.soft = limit.hard += 1;
+    }
+    if (!host.is_rootless()) return {};
+    const std::string controllers = delegated_controllers(host.cgroup);
+    std::vector<std::string> missing;
+    for (const char* name : {"memory", "pids", "cpu"}) {
+        if (!has_word(controllers, name)) missing.emplace_back(name);
+    }
+    if (missing.empty()) return {};
+    if (job.require_cgroup) {
+        return plain_error(concat("limits: no cgroup with the controllers ", join(missing, ", "),
+                                  " can be written to by this user"))
+            .with_hint("run as root, or in a unit with Delegate=yes: systemd-run --user --scope -p Delegate=yes ...");
+    }
+    const auto lacks = [&](const char* name) { return !has_word(controllers, name); };
+    if (lacks("memory")) {
+        resources.memory = {};
+        hold_memory_by_rlimits(job.limits.memory_mb * kMegabyte, *spec.process);
+    }
+    if (!host.cgroup.writable && job.cpu_timeout) hold_cpu_time_by_rlimit(*job.cpu_timeout, *spec.process);
+    if (lacks("pids")) resources.pids_limit.reset();  // RLIMIT_NPROC is there in any case
+    if (lacks("cpu")) resources.cpu = {};
+    return {};
+}
+
+std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& plan, pid_t pid) {
+    const ResourceLimits& limits = job.limits;
+    const CgroupPlace& place = plan.cgroup.place;
+    const auto memory = read_limit(place, "memory.max", "memory.limit_in_bytes");
+    const auto processes = read_limit(place, "pids.max", "pids.max");
+    const bool own_network = plan.namespaces.creates(CLONE_NEWNET);
+    return {
+        by_group("cpu_cores", decimal(limits.cpu_cores), read_limit(place, "cpu.max", "cpu.cfs_quota_us")),
+        by_group_or_rlimit("memory_mb", limits.memory_mb, memory, pid, RLIMIT_DATA),
+        {"disk_mb", std::to_string(limits.disk_mb), "tmpfs", disk_size(pid)},
+        {"network_enabled", limits.network_enabled ? "true" : "false", own_network ? "namespace" : "",
+         network_namespace(pid)},
+        by_group_or_rlimit("max_processes", limits.max_processes, processes, pid, RLIMIT_NPROC),
+        {"timeout_seconds", decimal(limits.timeout_seconds), "timer", decimal(limits.timeout_seconds)},
+    };
+}
+
+}  // namespace pinfold

@@ -1,0 +1,108 @@
+// The result of a job, as pinfold-result(5) describes it.
+#include <charconv>
+
+#include "base/strings.hpp"
+#include "pinfold/sandbox.hpp"
+#include "spec/json.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr const char* kStatus[] = {"exited", "signaled", "timed_out", "oom_killed", "output_limit", "setup_failed"};
+
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+    if (!value) return {};
+    if constexpr (std::same_as<Value, double>) return {*value};
+    else return {static_cast<uint64_t>(*value)};
+}
+
+std::string hexadecimal(uint64_t number) {
+    char text[16];
+    return concat("0x", std::string_view(text, std::to_chars(std::begin(text), std::end(text), number, 16).ptr));
+}
+
+std::string base64(std::string_view bytes) {
+    constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string text;
+    for (size_t i = 0; i < bytes.size(); i += 3) {
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 3; ++k) bits = bits << 8 | (i + k < bytes.size() ? uint8_t(bytes[i + k]) : 0);
+        for (size_t k = 0; k < 4; ++k) {
+            const bool padding = i + k > bytes.size();
+            text += padding ? '=' : kDigits[bits >> (18 - 6 * k) & 63];
+        }
+    }
+    return text;
+}
+
+// Text is what JSON can hold; where the bytes are no UTF-8, they follow unchanged in another form.
+void add_output(Json::Object& members, const std::string& name, const std::string& bytes) {
+    members.push_back({name, {bytes}});
+    if (json_quoted(bytes).find("\uFFFD") == std::string::npos || bytes.find("\uFFFD") != std::string::npos) return;
+    members.push_back({name + "_base64", {base64(bytes)}});
+}
+
+Json denied_json(const DeniedCall& call) {
+    Json::Array arguments;
+    for (const uint64_t argument : call.arguments) arguments.push_back({hexadecimal(argument)});
+    return {Json::Object{{"name", {call.name}},
+                         {"count", {call.count}},
+                         {"arguments", {std::move(arguments)}},
+                         {"program", {call.program}}}};
+}
+
+Json limit_json(const EnforcedLimit& limit) {
+    const auto text_or_null = [](const std::string& text) { return text.empty() ? Json{} : Json{text}; };
+    return {Json::Object{{"name", {limit.name}},
+                         {"asked", {limit.asked}},
+                         {"enforced_by", text_or_null(limit.enforced_by)},
+                         {"value", text_or_null(limit.value)}}};
+}
+
+template <class Values, class Write>
+Json array_of(const Values& values, Write write) {
+    Json::Array items;
+    for (const auto& value : values) items.push_back(write(value));
+    return {std::move(items)};
+}
+
+Json usage_json(const SandboxResult& result) {
+    return {Json::Object{{"wall_seconds", {result.wall_seconds}},
+                         {"cpu_seconds", or_null(result.cpu_seconds)},
+                         {"peak_memory_bytes", or_null(result.peak_memory_bytes)},
+                         {"peak_processes", or_null(result.peak_processes)},
+                         {"read_bytes", or_null(result.read_bytes)},
+                         {"written_bytes", or_null(result.written_bytes)},
+                         {"oom_kills", {result.oom_kills}}}};
+}
+
+}  // namespace
+
+std::string to_json(const SandboxResult& result) {
+    Json::Object members = {{"status", {std::string(kStatus[size_t(result.status)])}},
+                            {"exit_code", or_null(result.exit_code)},
+                            {"signal", or_null(result.signal)}};
+    add_output(members, "stdout", result.out);
+    add_output(members, "stderr", result.err);
+    members.push_back({"truncated", {result.truncated}});
+    members.push_back({"usage", usage_json(result)});
+    members.push_back({"denied", array_of(result.denied, denied_json)});
+    members.push_back({"limits", array_of(result.limits, limit_json)});
+    if (!result.error.empty()) members.push_back({"error", {result.error}});
+    if (!result.hint.empty()) members.push_back({"hint", {result.hint}});
+    return json_text({std::move(members)});
+}
+
+int exit_code_of(const SandboxResult& result) {
+    constexpr int kTimedOut = 124, kNotSetUp = 125, kOutOfMemory = 137, kSignal = 128;
+    switch (result.status) {
+        case SandboxStatus::timed_out: return kTimedOut;
+        case SandboxStatus::setup_failed: return kNotSetUp;
+        case SandboxStatus::oom_killed: return kOutOfMemory;
+        default: return result.exit_code ? *result.exit_code : kSignal + result.signal.value_or(0);
+    }
+}
+
+}  // namespace pinfold

@@ -1,0 +1,22 @@
+// One job from its beginning to its end.
+#pragma once
+
+#include <string>
+
+#include "cgroup/plan.hpp"
+#include "pinfold/sandbox.hpp"
+
+namespace pinfold {
+
+// What does not belong to the job itself, but to where it is run.
+struct SandboxSetting {
+    std::string state_root;
+    CgroupManager cgroup_manager = CgroupManager::cgroupfs;
+    std::string policy;     // a file that forbids more than the system's policy does; empty: none
+    char** argv = nullptr;  // of a program that may be started again from a protected file
+};
+
+// Does not fail: a job that could not be set up is a result too, with nothing left of it.
+SandboxResult run_job(const SandboxJob& job, const SandboxSetting& setting);
+
+}  // namespace pinfold

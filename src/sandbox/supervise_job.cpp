@@ -1,0 +1,160 @@
+// One loop around a job that runs.
+#include "sandbox/supervise_job.hpp"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <set>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "cgroup/usage.hpp"
+#include "kernel/init_process.hpp"
+
+namespace pinfold {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using namespace std::chrono_literals;
+
+class Timer {
+public:
+    static Result<Timer> create() {
+        Timer timer;
+        timer.fd_ = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+        if (!timer.fd_) return errno_error("make a timer");
+        return timer;
+    }
+    int fd() const { return fd_.get(); }
+    void set(nanoseconds time) const {
+        constexpr int64_t kSecond = 1000000000;
+        const int64_t count = std::max<int64_t>(time.count(), 1);  // zero would stop it
+        const itimerspec when{{}, {count / kSecond, count % kSecond}};
+        ::timerfd_settime(fd_.get(), 0, &when, nullptr);
+    }
+
+private:
+    UniqueFd fd_;
+};
+
+class Supervisor {
+public:
+    Supervisor(const JobWatch& watch, Timer wall, Timer cpu)
+        : watch_(watch), wall_(std::move(wall)), cpu_(std::move(cpu)), started_(monotonic_ns()) {
+        if (watch.timeout) wall_.set(*watch.timeout);
+        if (watch.cpu_timeout) check_cpu();
+    }
+
+    Result<JobEnd> await_end();
+
+private:
+    enum Slot : size_t { kKeeper, kLink, kSignals, kWall, kCpu, kDenials, kOutput, kCount = kOutput + Output::kSlots };
+
+    void take_signals();
+    void check_cpu();
+    void kill();
+    Result<void> take_report();
+
+    const JobWatch& watch_;
+    Timer wall_;
+    Timer cpu_;
+    int64_t started_;
+    JobEnd end_;
+    std::set<int> seen_;  // signals that were passed on
+    bool done_ = false;
+};
+
+Result<JobEnd> Supervisor::await_end() {
+    const KeptPayload& payload = *watch_.container.payload;
+    std::array<pollfd, kCount> slots{};
+    slots[kKeeper] = {watch_.container.child.pidfd.get(), POLLIN, 0};
+    slots[kLink] = {payload.link.fd(), POLLIN, 0};
+    slots[kSignals] = {watch_.signals.fd(), POLLIN, 0};
+    slots[kWall] = {wall_.fd(), POLLIN, 0};
+    slots[kCpu] = {cpu_.fd(), POLLIN, 0};
+    const auto output_slots = std::span(slots).last<Output::kSlots>();
+    for (pollfd& slot : output_slots) slot.fd = -1;
+    while (!done_) {
+        slots[kDenials] = {watch_.denials ? watch_.denials->fd() : -1, POLLIN, 0};
+        if (watch_.output) watch_.output->prepare(output_slots);
+        if (::poll(slots.data(), slots.size(), -1) < 0) {
+            if (errno == EINTR) continue;
+            return errno_error("wait for the job: poll");
+        }
+        if (slots[kDenials].revents != 0) watch_.denials->serve();
+        if (watch_.output) watch_.output->serve(output_slots);
+        if (slots[kSignals].revents != 0) take_signals();
+        if (slots[kCpu].revents != 0) check_cpu();
+        if (slots[kWall].revents != 0) {
+            end_.timed_out = true;
+            kill();
+        }
+        if (slots[kLink].revents != 0) TRY(take_report());
+        if (slots[kKeeper].revents != 0) done_ = true;
+    }
+    end_.wall = nanoseconds(monotonic_ns() - started_);
+    return end_;
+}
+
+// A job cannot use up its time faster than with all processors, so this need not look more often than that.
+void Supervisor::check_cpu() {
+    const std::optional<uint64_t> used = measure_cpu(watch_.group);
+    if (!used) return;  // RLIMIT_CPU holds each process then
+    const nanoseconds left = *watch_.cpu_timeout - std::chrono::microseconds(*used);
+    if (left <= 0ns) {
+        end_.timed_out = true;
+        kill();
+        return;
+    }
+    const long processors = std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
+    cpu_.set(std::max<nanoseconds>(left / processors, 2ms));
+}
+
+// The payload may do with them what it likes, once; whoever sends one again means it.
+void Supervisor::take_signals() {
+    signalfd_siginfo info;
+    while (::read(watch_.signals.fd(), &info, sizeof info) == ssize_t(sizeof info)) {
+        const int number = static_cast<int>(info.ssi_signo);
+        if (number == SIGPIPE || number == SIGWINCH) continue;
+        const bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+        if (ends && !seen_.insert(number).second) kill();
+        else if (auto sent = send_signal(watch_.container.child.pidfd.get(), number); !sent)
+            log_warning(sent.error().message);
+    }
+}
+
+// All at once, where the group can: nothing can get away by forking.
+void Supervisor::kill() {
+    kill_group(watch_.group);
+    if (auto sent = send_signal(watch_.container.child.pidfd.get(), SIGKILL); !sent) log_warning(sent.error().message);
+}
+
+Result<void> Supervisor::take_report() {
+    const std::optional<Packet> packet = TRY(watch_.container.payload->link.receive());
+    if (packet && packet->message == Message::ended) {
+        end_.payload = packet->end;
+        done_ = true;
+    }
+    if (packet || done_) return {};
+    TRY(pinfold::await_end(watch_.container.child.pidfd.get()));  // the keeper is dying
+    done_ = true;
+    return {};
+}
+
+}  // namespace
+
+Result<JobEnd> supervise_job(const JobWatch& watch) {
+    Timer wall = TRY(Timer::create());
+    Timer cpu = TRY(Timer::create());
+    const JobEnd end = TRY(Supervisor(watch, std::move(wall), std::move(cpu)).await_end());
+    if (watch.output) watch.output->finish();
+    return end;
+}
+
+}  // namespace pinfold

@@ -1,0 +1,31 @@
+// Jobs in sandboxes, for tests: `pinfold sandbox` on the state directory of a Bundle, whose leak check follows.
+#pragma once
+
+#include "harness.hpp"
+
+namespace pinfold::integration {
+
+struct Job {
+    std::vector<std::string> options;  // of `sandbox`
+    Command command;
+    SpawnOptions spawn;
+};
+
+// Its exit code and streams; with --result - among the options, the result is on standard output.
+Ended run_job(const Bundle& bundle, const Job& job);
+
+// The same with the result asked for and parsed.
+struct Judged {
+    int status = 0;
+    json result;
+    std::string err;  // of pinfold itself
+};
+Judged judge_job(const Bundle& bundle, Job job);
+
+// The job of a normal user, to whom the bundle's directory then belongs.
+SpawnOptions normal_user(Bundle& bundle);
+
+const json* denied_call(const json& result, const std::string& name);
+json limit_of(const json& result, const std::string& name);
+
+}  // namespace pinfold::integration

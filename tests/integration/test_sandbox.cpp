@@ -1,0 +1,282 @@
+// `sandbox`: what a friendly job sees, and what is told of it.
+#include <signal.h>
+
+#include "sandbox.hpp"
+
+using namespace pinfold::integration;
+
+TEST_CASE("sandbox: a program's output, exit code and end are its own") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Ended plain = run_job(bundle, {{}, {"sh", "-c", "echo out; echo err >&2; exit 3"}, {}});
+    CHECK(plain.status == 3);
+    CHECK(plain.out == "out\n");
+    CHECK(plain.err == "err\n");
+    const Judged judged = judge_job(bundle, {{}, {"sh", "-c", "echo out; echo err >&2; exit 3"}, {}});
+    CHECK(judged.status == 3);
+    CHECK(judged.result["status"] == "exited");
+    CHECK(judged.result["exit_code"] == 3);
+    CHECK(judged.result["signal"] == nullptr);
+    CHECK(judged.result["stdout"] == "out\n");
+    CHECK(judged.result["stderr"] == "err\n");
+    CHECK(judged.result["truncated"] == false);
+    CHECK(judged.result["denied"] == json::array());
+    CHECK(judged.result["usage"]["wall_seconds"] > 0);
+    CHECK(judged.result["usage"]["cpu_seconds"] > 0);
+    const Judged killed = judge_job(bundle, {{}, {"sh", "-c", "kill -SEGV $$"}, {}});
+    CHECK(killed.status == 128 + 11);
+    CHECK(killed.result["status"] == "signaled");
+    CHECK(killed.result["signal"] == 11);
+    CHECK(killed.result["exit_code"] == nullptr);
+}
+
+TEST_CASE("sandbox: a normal user has the same") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Judged judged = judge_job(
+        bundle, {{}, {"sh", "-c", "id -u; touch /workspace/f && stat -c %u /workspace/f"}, normal_user(bundle)});
+    CHECK(judged.result["stdout"] == "1000\n1000\n");
+    CHECK(limit_of(judged.result, "memory_mb")["enforced_by"] != nullptr);
+    CHECK(limit_of(judged.result, "max_processes")["value"] == "51");
+}
+
+TEST_CASE("sandbox: its root has this machine's programs and nothing else of it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Ended ended =
+        run_job(bundle, {{}, {"sh", "-c", "ls -A / /etc; touch /x /usr/x /etc/x; cat /etc/shadow"}, {}});
+    for (const char* hidden : {"home", "root", "shadow", "sudoers", "ssh\n"}) {
+        CAPTURE(hidden);
+        CHECK(ended.out.find(std::string(hidden) + "\n") == std::string::npos);
+    }
+    CHECK(ended.out.find("workspace") != std::string::npos);
+    for (const char* path : {"'/x'", "'/usr/x'", "'/etc/x'"}) {
+        CAPTURE(path);
+        CHECK(ended.err.find(path) != std::string::npos);
+    }
+    CHECK(ended.status != 0);
+}
+
+TEST_CASE("sandbox: limits are what the kernel says they are") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Judged judged = judge_job(
+        bundle,
+        {{"--cpus", "0.5", "--memory", "64m", "--disk", "40m", "--pids", "20", "--timeout", "30s"}, {"true"}, {}});
+    REQUIRE(judged.result["status"] == "exited");
+    CHECK(limit_of(judged.result, "memory_mb")["value"] == std::to_string(64 << 20));
+    CHECK(limit_of(judged.result, "max_processes")["value"] == "21");
+    CHECK(limit_of(judged.result, "disk_mb") ==
+          json({{"name", "disk_mb"}, {"asked", "40"}, {"enforced_by", "tmpfs"}, {"value", std::to_string(40 << 20)}}));
+    CHECK(limit_of(judged.result, "network_enabled")["enforced_by"] == "namespace");
+    CHECK(limit_of(judged.result, "network_enabled")["value"] != own_namespace("net"));
+    const std::string cpu = limit_of(judged.result, "cpu_cores")["value"];
+    CHECK((cpu == "50000 100000" || cpu == "50000"));
+}
+
+TEST_CASE("sandbox: scripts by language, from a file or standard input") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    write_text(bundle.host() / "s", "echo \"$0 $1 $(pwd)\"\n");
+    CHECK(run_job(bundle, {{"--lang", "sh", bundle.host() / "s", "word"}, {}, {}}).out == "main.sh word /workspace\n");
+    CHECK(run_job(bundle, {{"--lang", "bash", "-"}, {}, {.input = "echo $((6 * 7))\n"}}).out == "42\n");
+    const Ended unknown = run_job(bundle, {{"--lang", "cobol", "-"}, {}, {}});
+    CHECK(unknown.status == 125);
+    CHECK(unknown.err.find("--lang 'cobol': allowed: awk, bash") != std::string::npos);
+}
+
+TEST_CASE("sandbox: standard input and the environment only as they were given") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    CHECK(run_job(bundle, {{}, {"cat"}, {.input = "secret\n"}}).out == "");
+    CHECK(run_job(bundle, {{"--stdin"}, {"cat"}, {.input = "given\n"}}).out == "given\n");
+    const Ended env = run_job(bundle, {{"-e", "A=1", "-e", "HOME=/tmp"}, {"env"}, {.env = {"TOKEN=secret"}}});
+    CHECK(env.out.find("A=1\n") != std::string::npos);
+    CHECK(env.out.find("HOME=/tmp\n") != std::string::npos);
+    CHECK(env.out.find("TOKEN") == std::string::npos);
+}
+
+TEST_CASE("sandbox: the first process reaps, and shows nothing of its own") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const Ended ended = run_job(
+            bundle,
+            {{},
+             {"sh", "-c",
+              "(sleep 0 & exec sleep 0.1) & wait; sleep 0.2; grep -c 'State:.*Z' /proc/[0-9]*/status | grep -v :0;"
+              "tr -d '\\0' < /proc/1/cmdline | wc -c; cat /proc/1/environ; ls -l /proc/1/fd > /dev/null; ls "
+              "/proc/1/root;"
+              "kill -KILL 1; kill -STOP 1; echo alive"},
+             spawn});
+        CHECK(ended.out == "0\nalive\n");
+        for (const char* file : {"environ", "fd", "root"}) {
+            CAPTURE(file);
+            CHECK(ended.err.find(std::string("/proc/1/") + file) != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("sandbox: signals reach the program; a second one ends it whatever it does") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const auto start_job = [&](const std::string& script) {
+        return std::make_unique<Process>(bundle.verb({"sandbox", "--name", bundle.id(), "--", "sh", "-c", script}),
+                                         SpawnOptions{});
+    };
+    const auto polite = start_job("trap 'echo got; exit 5' TERM; echo ready; while :; do sleep 0.01; done");
+    CHECK(polite->read_line() == "ready");
+    polite->signal(SIGTERM);
+    CHECK(polite->finish().status == 5);
+    const auto stubborn = start_job("trap 'echo no' TERM; echo ready; while :; do sleep 0.01; done");
+    CHECK(stubborn->read_line() == "ready");
+    stubborn->signal(SIGTERM);
+    CHECK(stubborn->read_line() == "no");
+    stubborn->signal(SIGTERM);
+    CHECK(stubborn->finish().status == 128 + SIGKILL);
+}
+
+TEST_CASE("sandbox: killed itself, it leaves no process") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const auto running = std::make_unique<Process>(
+        bundle.verb({"sandbox", "--name", bundle.id(), "--", "sh", "-c", "echo ready; sleep 1000"}), SpawnOptions{});
+    CHECK(running->read_line() == "ready");
+    running->signal(SIGKILL);
+    CHECK(running->finish().status == 128 + SIGKILL);
+    CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+}
+
+TEST_CASE("sandbox: another root is used, and never changed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const std::string before = bundle.listing();
+        const Ended readonly =
+            run_job(bundle, {{"--rootfs", bundle.rootfs()}, {"/probe", "create", "/new", "x"}, spawn});
+        CHECK(readonly.out.find("EROFS") != std::string::npos);
+        const Ended writable = run_job(bundle, {{"--rootfs", bundle.rootfs(), "--writable-root", "--user", "0"},
+                                                {"/probe", "create", "/new", "x"},
+                                                spawn});
+        CHECK_MESSAGE(writable.out.find("\"ok\":true") != std::string::npos, writable.out << writable.err);
+        CHECK(bundle.listing() == before);
+    }
+}
+
+TEST_CASE("sandbox: what is wrong is told before anything is made") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const std::pair<Job, const char*> wrong[] = {
+        {{{}, {}, {}}, "nothing to run: name a program after --"},
+        {{{"--memory", "many"}, {"true"}, {}}, "--memory 'many': expected a size, as in 512m"},
+        {{{"--timeout", "0s"}, {"true"}, {}}, "timeout_seconds: allowed: a number from 0.001"},
+        {{{"--user", "root"}, {"true"}, {}}, "--user 'root': expected UID or UID:GID"},
+        {{{"--seccomp", "none"}, {"true"}, {}}, "none"},
+        {{{"--rootfs", "/nonexistent"}, {"true"}, {}}, "--rootfs: '/nonexistent'"},
+        {{{"--bind", "/nonexistent"}, {"true"}, {}}, "--bind '/nonexistent'"},
+        {{{"--bind", "/tmp:there"}, {"true"}, {}}, "the destination 'there' is not absolute"},
+        {{{}, {"/nonexistent"}, {}}, "\"/nonexistent\""},
+    };
+    for (const auto& [job, words] : wrong) {
+        CAPTURE(words);
+        const Ended ended = run_job(bundle, job);
+        CHECK(ended.status == 125);
+        CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
+        CHECK(ended.out == "");
+    }
+    const Judged judged = judge_job(bundle, {{"--seccomp", "none"}, {"true"}, {}});
+    CHECK(judged.status == 125);
+    CHECK(judged.result["status"] == "setup_failed");
+    CHECK(judged.result["error"] != "");
+}
+
+TEST_CASE("sandbox: files are copied in before it starts, and out when it has ended") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const fs::path host = bundle.host();
+        fs::create_directories(host / "in/deep");
+        write_text(host / "in/deep/file", "given\n");
+        fs::create_directories(host / "out");
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const Ended ended = run_job(
+            bundle,
+            {{"--copy-in", (host / "in").string() + ":/workspace/data", "--copy-out",
+              "/workspace/result:" + (host / "out/one").string(), "--copy-out",
+              "/workspace/data:" + (host / "out").string()},
+             {"sh", "-c", "stat -c %u data/deep/file; cp data/deep/file result; ln -s /etc/hostname data/link; exit 4"},
+             spawn});
+        CHECK_MESSAGE(ended.status == 125, ended.err);  // a link that leads out of the tree is no file of its own
+        CHECK(ended.err.find("link") != std::string::npos);
+        CHECK(ended.out == "1000\n");
+        CHECK(read_text(host / "out/one") == "given\n");
+        const Ended missing =
+            run_job(bundle, {{"--copy-out", "/workspace/none:" + (host / "out/two").string()}, {"true"}, spawn});
+        CHECK(missing.status == 125);
+        CHECK(missing.err.find("--copy-out") != std::string::npos);
+        CHECK(!fs::exists(host / "out/two"));
+    }
+}
+
+TEST_CASE("sandbox: host paths are bound as the policy says, by what they lead to") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const fs::path host = bundle.host();
+    write_text(host / "file", "text\n");
+    fs::create_symlink("/etc/shadow", host / "innocent");
+    const std::string name = (host / "file").string();
+    CHECK(run_job(bundle, {{"--ro-bind", name + ":/workspace/f"}, {"cat", "/workspace/f"}, {}}).out == "text\n");
+    const Ended readonly =
+        run_job(bundle, {{"--ro-bind", host.string() + ":/data"}, {"sh", "-c", "echo x > /data/new"}, {}});
+    CHECK(readonly.status != 0);
+    for (const fs::path& source :
+         {fs::path("/root"), fs::path("/etc/shadow"), fs::path("/"), fs::path("/proc"), host / "innocent"}) {
+        CAPTURE(source);
+        const Ended refused = run_job(bundle, {{"--ro-bind", source.string() + ":/x"}, {"true"}, {}});
+        CHECK(refused.status == 125);
+        CHECK_MESSAGE(refused.err.find("forbidden_paths") != std::string::npos, refused.err);
+    }
+    const Ended copied = run_job(bundle, {{"--copy-in", (host / "innocent").string() + ":/workspace/x"}, {"true"}, {}});
+    CHECK(copied.status == 125);
+}
+
+TEST_CASE("sandbox: a policy caps what may be asked for") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    write_text(bundle.host() / "policy.json",
+               R"({"limits": {"memory_mb": 100, "timeout_seconds": 10}, "network": ["none"], "profiles": ["strict"]})");
+    std::vector<std::string> words = bundle.verb({"sandbox", "--name", bundle.id()});
+    words.insert(words.begin() + 1, {"--policy", bundle.host() / "policy.json"});
+    const auto run_with = [&](std::vector<std::string> options) {
+        options.insert(options.begin(), words.begin(), words.end());
+        options.insert(options.end(), {"--", "true"});
+        return run_program(options);
+    };
+    const Ended refused = run_with({"--network", "host"});
+    CHECK(refused.status == 125);
+    for (const char* rule :
+         {"limits.memory_mb: 512 is above 100", "limits.timeout_seconds: 60 is above 10", "network", "profiles"}) {
+        CAPTURE(rule);
+        CHECK_MESSAGE(refused.err.find(rule) != std::string::npos, refused.err);
+    }
+    CHECK(run_with({"--memory", "100m", "--timeout", "10s", "--seccomp", "strict"}).status == 0);
+}
