@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "audit/head.hpp"
@@ -182,21 +183,29 @@ TEST_CASE("audit: wherever a write is cut short, the next event goes on and the 
 TEST_CASE("audit: writers that are killed at any moment leave a log that is in order") {
     const TestLog log(1);
     for (int i = 0; i < 100; ++i) {
+        std::array<int, 2> ends{};
+        REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+        const UniqueFd progress(ends[0]);
+        UniqueFd told(ends[1]);
         const pid_t pid = ::fork();
         if (pid == 0) {
-            for (;;) {
-                if (!AuditLog::open(log.path).value().append({"kill", "c", "", {}})) ::_exit(1);
+            while (AuditLog::open(log.path).value().append({"kill", "c", "", {}})) {
+                if (::write(told.get(), ".", 1) != 1) break;
             }
+            ::_exit(1);
         }
-        ::usleep(useconds_t(200 + i * 37));
+        told.reset();
+        char dot = 0;
+        CHECK(::read(progress.get(), &dot, 1) == 1);
+        ::usleep(useconds_t(i * 3));  // it is in the middle of another one, at another place each time
         ::kill(pid, SIGKILL);
         int status = 0;
         REQUIRE(::waitpid(pid, &status, 0) == pid);
         REQUIRE(WIFSIGNALED(status));
-        const AuditReport report = log.report();
-        REQUIRE(report.fault == "");
+        REQUIRE(log.report().fault == "");
     }
     log.append("after");
-    CHECK(log.report().fault == "");
-    CHECK(log.report().lines > 100);
+    const AuditReport report = log.report();
+    CHECK(report.fault == "");
+    CHECK(report.lines > 100);
 }
