@@ -39,6 +39,7 @@ Result<InsideOf> find_container(const PathInside& place, const CommandLine& line
     if (place.path.empty()) return plain_error(concat(quoted(place.id + ":"), " names no path in the container"));
     const ContainerState state = TRY(load_state(line.global.root, place.id));
     TRY(check_operation(Operation::copy, state));
+    mark_use(line.global.root, place.id);
     const std::string config = TRY(load_config_text(line.global.root, place.id));
     return inside_of(state, TRY(parse_checked_config(config)));
 }

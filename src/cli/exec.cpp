@@ -1,11 +1,16 @@
 // pinfold exec.
 #include "process/exec.hpp"
+#include <unistd.h>
+
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
+#include "base/units.hpp"
 #include "cli/audited.hpp"
 #include "cli/child_checks.hpp"
+#include "cli/result_file.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/own_binary.hpp"
+#include "sandbox/exec_job.hpp"
 #include "spec/load.hpp"
 #include "state/lifecycle.hpp"
 
@@ -57,6 +62,28 @@ AuditEvent event_of(const ExecOptions& options, const std::string& config, const
              {"user", options.user.empty() ? std::to_string(process.user.uid) : json_quoted(options.user)}}};
 }
 
+bool is_watched(const ExecOptions& options) {
+    return !options.timeout.empty() || !options.result.empty() || !options.output_limit.empty() || options.capture;
+}
+
+Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const ExecOptions& options,
+                        const ChildOptions& child) {
+    if (child.detach || plan.process.terminal || !options.cgroup.empty()) {
+        return plain_error("--timeout, --result, --capture and --output-limit exclude --detach, --tty and --cgroup");
+    }
+    const ResultFile file = TRY(ResultFile::open(options.result));
+    ExecWatch watch;
+    if (!options.timeout.empty()) {
+        watch.timeout = parse_duration(options.timeout);
+        if (!watch.timeout || watch.timeout->count() <= 0)
+            return plain_error(concat("--timeout ", quoted(options.timeout), ": expected a time, as in 10s"));
+    }
+    watch.streams.input = STDIN_FILENO;
+    watch.streams.capture = options.capture || options.result == "-";
+    watch.streams.output_limit = TRY(output_limit(options.output_limit, watch.streams.capture));
+    return conclude(run_exec_job(plan, state, child, watch), file);
+}
+
 }  // namespace
 
 Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
@@ -69,8 +96,10 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     const ExecPlan plan = plan_exec(std::move(spec), options.id, overrides, gather_host_facts());
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
     const AuditTrail trail = TRY(open_audit(line.global));
-    const auto exec = [&] {
-        return exec_in_container(plan, state, options.cgroup, with_cache(options.child, line.global));
+    const auto exec = [&]() -> Result<int> {
+        mark_use(line.global.root, options.id);
+        if (is_watched(options)) return run_watched(plan, state, options, with_cache(options.child, line.global));
+        return exec_in_container({plan, state, options.cgroup, with_cache(options.child, line.global)});
     };
     return trail.is_on() ? audited(trail, event_of(options, config, overrides.process), exec) : exec();
 }

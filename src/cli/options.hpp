@@ -47,6 +47,10 @@ struct ExecOptions {
     std::string process_label;
     std::string apparmor;
     std::string cgroup;  // [CONTROLLER:]PATH below the container's group
+    std::string timeout;
+    std::string output_limit;
+    std::string result;  // a file; "-": standard output
+    bool capture = false;
     ChildOptions child;
     bool terminal = false;
     bool no_new_privileges = false;
@@ -132,6 +136,10 @@ struct SpecOptions {
     std::vector<std::string> args;
 };
 
+struct PruneOptions {
+    bool dry_run = false;
+};
+
 struct SandboxOptions {
     LimitOptions limits;
     std::vector<std::string> args;
@@ -150,6 +158,8 @@ struct SandboxOptions {
     std::string output_limit;
     std::string result;  // a file; "-": standard output
     std::string name;
+    std::string idle_timeout;
+    bool detach = false;
     bool pass_stdin = false;
     bool capture = false;
     bool writable_root = false;

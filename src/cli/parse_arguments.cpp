@@ -99,6 +99,16 @@ void add_run_options(CLI::App& verb, RunOptions& options) {
         "--no-subreaper", [] {}, "for callers of runc: pinfold is never a subreaper");
 }
 
+// What sandbox and exec tell of the program that they run.
+template <class Options>
+void add_watch_options(CLI::App& verb, Options& options) {
+    verb.add_option("--output-limit", options.output_limit, "bytes that it may print; the rest is dropped")
+        ->type_name("SIZE");
+    verb.add_option("--result", options.result, "write the result as JSON; -: to standard output, with --capture")
+        ->type_name("FILE");
+    verb.add_flag("--capture", options.capture, "put what it prints into the result");
+}
+
 void add_exec_options(CLI::App& verb, ExecOptions& options) {
     add_id(verb, options.id);
     verb.add_option("-p,--process", options.process_file, "take the process from this JSON file")->type_name("FILE");
@@ -120,6 +130,9 @@ void add_exec_options(CLI::App& verb, ExecOptions& options) {
     verb.add_option("--apparmor", options.apparmor, "AppArmor profile")->type_name("PROFILE");
     verb.add_option("--cgroup", options.cgroup, "a group below the container's")->type_name("PATH");
     add_process_options(verb, options.child);
+    verb.add_option("--timeout", options.timeout, "kill it, and all that it started, after this time")
+        ->type_name("TIME");
+    add_watch_options(verb, options);
     verb.add_flag("-t,--tty", options.terminal, "give it a terminal");
     verb.add_flag("-d,--detach", options.child.detach, "return as soon as the program runs");
     verb.add_flag("--no-new-privs", options.no_new_privileges, "forbid new privileges");
@@ -228,15 +241,18 @@ void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {
         ->type_name("PROFILE")
         ->capture_default_str();
     verb.add_option("--cpu-timeout", options.cpu_timeout, "processor time until it is killed")->type_name("TIME");
-    verb.add_option("--output-limit", options.output_limit, "bytes that it may print; the rest is dropped")
-        ->type_name("SIZE");
-    verb.add_option("--result", options.result, "write the result as JSON; -: to standard output, with --capture")
-        ->type_name("FILE");
+    add_watch_options(verb, options);
     verb.add_option("--name", options.name, "of the sandbox")->type_name("ID");
+    verb.add_flag("-d,--detach", options.detach, "let it stay, for exec and cp, until it is deleted");
+    verb.add_option("--idle-timeout", options.idle_timeout, "with --detach: unused for so long, prune removes it")
+        ->type_name("TIME");
     verb.add_flag("--stdin", options.pass_stdin, "let it read our standard input");
-    verb.add_flag("--capture", options.capture, "put what it prints into the result");
     verb.add_flag("--writable-root", options.writable_root, "let it change its root, for itself alone");
     verb.add_flag("--require-cgroup", options.require_cgroup, "fail where limits could only be held by rlimits");
+}
+
+void add_prune_options(CLI::App& verb, PruneOptions& options) {
+    verb.add_flag("--dry-run", options.dry_run, "only tell which");
 }
 
 void add_spec_options(CLI::App& verb, SpecOptions& options) {
@@ -352,6 +368,8 @@ constexpr Verb kVerbs[] = {
     {"audit", "read and check the log of what was done", add_audit_verbs},
     {"sandbox", "run a program that is not trusted, under limits, and tell what it did",
      add_verb<SandboxOptions, add_sandbox_options, verb_sandbox>},
+    {"prune", "remove sandboxes that have ended or are not used",
+     add_verb<PruneOptions, add_prune_options, verb_prune>},
     {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
 };
 

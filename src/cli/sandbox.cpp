@@ -1,20 +1,19 @@
 // pinfold sandbox: from options to a job, and from its result to an exit code.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cli/limits.hpp"
+#include "cli/result_file.hpp"
 #include "cli/verbs.hpp"
 #include "sandbox/languages.hpp"
 #include "sandbox/run_job.hpp"
+#include "sandbox/stay.hpp"
 
 namespace pinfold {
 
 namespace {
-
-constexpr uint64_t kMostCaptured = 16 << 20;  // unless another limit was given
 
 // "SRC:DST" at the last colon; without one both are the same, where that is possible.
 Result<FileCopy> parse_pair(std::string_view option, const std::string& text, bool may_be_one) {
@@ -55,6 +54,27 @@ Result<void> take_script(const std::string& name, SandboxJob& job) {
     return {};
 }
 
+Result<std::chrono::nanoseconds> parse_time(std::string_view option, const std::string& text) {
+    const std::optional<std::chrono::nanoseconds> time = parse_duration(text);
+    if (time && time->count() > 0) return *time;
+    return plain_error(concat(option, ' ', quoted(text), ": expected a time, as in 10s"));
+}
+
+// A sandbox that stays has no deadline unless one is given.
+Result<void> take_stay(const SandboxOptions& options, SandboxJob& job) {
+    if (!options.idle_timeout.empty()) job.idle_timeout = TRY(parse_time("--idle-timeout", options.idle_timeout));
+    if (!options.detach) {
+        if (job.idle_timeout) return plain_error("--idle-timeout is for a sandbox that stays: --detach");
+        return {};
+    }
+    if (options.capture || !options.result.empty() || !options.output_limit.empty() || !options.copies_out.empty()) {
+        return plain_error("--detach: nobody stays for --result, --capture, --output-limit and --copy-out")
+            .with_hint("use exec and cp on the sandbox");
+    }
+    if (!options.limits.timeout.empty()) job.lifetime = TRY(parse_time("--timeout", options.limits.timeout));
+    return {};
+}
+
 Result<SandboxJob> make_job(const SandboxOptions& options) {
     SandboxJob job;
     const WantedLimits wanted = TRY(resolve_limits(options.limits));
@@ -62,7 +82,7 @@ Result<SandboxJob> make_job(const SandboxOptions& options) {
     job.network = wanted.network;
     job.command = options.args;
     if (!options.language.empty()) TRY(take_script(options.language, job));
-    if (job.command.empty() && options.bundle.empty())
+    if (job.command.empty() && options.bundle.empty() && !options.detach)
         return plain_error("nothing to run: name a program after --, or a script with --lang");
     job.rootfs = options.rootfs;
     job.bundle = options.bundle;
@@ -74,66 +94,33 @@ Result<SandboxJob> make_job(const SandboxOptions& options) {
     job.writable_root = options.writable_root;
     job.require_cgroup = options.require_cgroup;
     job.name = options.name;
+    TRY(take_stay(options, job));
     job.capture = options.capture || options.result == "-";
     if (options.pass_stdin) job.input = STDIN_FILENO;
-    if (!options.cpu_timeout.empty()) {
-        job.cpu_timeout = parse_duration(options.cpu_timeout);
-        if (!job.cpu_timeout || job.cpu_timeout->count() <= 0)
-            return plain_error(concat("--cpu-timeout ", quoted(options.cpu_timeout), ": expected a time, as in 10s"));
-    }
-    if (job.capture) job.output_limit = kMostCaptured;
-    if (!options.output_limit.empty()) {
-        const auto size = parse_size(options.output_limit);
-        if (!size || *size <= 0)
-            return plain_error(concat("--output-limit ", quoted(options.output_limit), ": expected a size, as in 1m"));
-        job.output_limit = uint64_t(*size);
-    }
+    if (!options.cpu_timeout.empty()) job.cpu_timeout = TRY(parse_time("--cpu-timeout", options.cpu_timeout));
+    job.output_limit = TRY(output_limit(options.output_limit, job.capture));
     return job;
 }
-
-// Where the result goes, opened before the job can change what its name leads to.
-class ResultFile {
-public:
-    static Result<ResultFile> open(const std::string& path) {
-        ResultFile file;
-        if (path.empty() || path == "-") return file;
-        const size_t slash = path.rfind('/');
-        file.name_ = path.substr(slash == path.npos ? 0 : slash + 1);
-        const std::string directory = slash == path.npos ? "." : path.substr(0, slash + 1);
-        file.directory_ = TRY_IN("--result", open_at(AT_FDCWD, directory, O_DIRECTORY | O_PATH));
-        if (file.name_.empty()) return plain_error(concat("--result ", quoted(path), ": is a directory"));
-        return file;
-    }
-
-    // Whole or not at all, and in the place of a link, not through it.
-    Result<void> write(const std::string& text) const {
-        if (!directory_) return {};
-        const std::string unfinished = concat('.', name_, '.', ::getpid(), ".new");
-        const UniqueFd file =
-            TRY(open_at(directory_.get(), unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
-        Result<void> written = write_once(file.get(), text, name_);
-        if (written && ::renameat(directory_.get(), unfinished.c_str(), directory_.get(), name_.c_str()) != 0)
-            written = errno_error(concat("rename to ", name_));
-        if (!written) ::unlinkat(directory_.get(), unfinished.c_str(), 0);
-        return written;
-    }
-
-private:
-    UniqueFd directory_;
-    std::string name_;
-};
 
 }  // namespace
 
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line) {
     const ResultFile file = TRY(ResultFile::open(options.result));
     const SandboxJob job = TRY(make_job(options));
-    const SandboxResult result =
-        run_job(job, {line.global.root, line.global.cgroup_manager, line.global.policy, line.argv});
-    if (options.result == "-") TRY(print(to_json(result)));
-    else if (!options.result.empty()) TRY_IN("--result", file.write(to_json(result)));
-    if (!result.error.empty()) return Error{0, result.error, result.hint};
-    return exit_code_of(result);
+    const SandboxSetting setting{line.global.root, line.global.cgroup_manager, line.global.policy, line.argv};
+    if (options.detach) {
+        const std::string id = TRY(start_sandbox(job, setting));
+        TRY(print(id + "\n"));
+        return 0;
+    }
+    return conclude(run_job(job, setting), file);
+}
+
+Result<int> verb_prune(const PruneOptions& options, const CommandLine& line) {
+    const std::string& root = line.global.root;
+    if (line.global.root_is_default && ::access(root.c_str(), F_OK) != 0) return 0;  // there never was a container
+    for (const std::string& id : TRY(prune_sandboxes(root, options.dry_run))) TRY(print(id + "\n"));
+    return 0;
 }
 
 }  // namespace pinfold

@@ -24,6 +24,7 @@ Result<int> verb_spec(const SpecOptions& options);
 Result<int> verb_features();
 Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line);
 Result<int> verb_audit_verify(const AuditOptions& options, const CommandLine& line);
+Result<int> verb_prune(const PruneOptions& options, const CommandLine& line);
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line);
 
 // For what a verb answers: all of it on standard output, or an error.

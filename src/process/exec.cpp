@@ -95,7 +95,7 @@ Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
     TRY(take_step(Step::user, [&] { return choose_user(plan.user, process.identity); }));
     if (process.terminal) TRY(take_step(Step::terminal, [&] { return open_terminal(process, context); }));
     const Executable executable = TRY(become_user(process));
-    TRY(take_step(Step::exec, [&] { return let_go(process); }));
+    TRY(take_step(Step::exec, [&] { return let_go(process, context.outfit); }));
     return execute_payload(process, executable, context.outfit, context.channel);
 }
 
@@ -171,30 +171,44 @@ Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, con
 
 }  // namespace
 
-Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state, const std::string& group,
-                              const ChildOptions& options) {
+Result<StartedExec> start_exec(const ExecRequest& request) {
+    const ExecPlan& plan = request.plan;
+    const ContainerState& state = request.state;
     if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
-    const SignalForwarder signals = TRY(SignalForwarder::create());
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
-    ExecContext context = TRY(make_context(plan, state, options, std::move(ends.second)));
-    Child child =
-        TRY(take_step(Step::clone, [&] { return start_child(plan, state, group, ends.first, std::move(context)); }));
-    TRY(admit(state.record.cgroup, group, child.pid()));
+    const Channel& channel = ends.first;
+    ExecContext context = TRY(make_context(plan, state, request.options, std::move(ends.second)));
+    context.outfit.streams = request.streams;
+    StartedExec started{TRY(take_step(
+        Step::clone, [&] { return start_child(plan, state, request.group, ends.first, std::move(context)); }))};
+    const Child& child = started.child;
+    TRY(admit(state.record.cgroup, request.group, child.pid()));
     TRY(prepare_process(child.pid(), plan.process, plan.stream_owner));
-    PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
-    TRY(send_pidfd(child, options.pidfd_socket));
-    TRY(ends.first.send(Message::go, child.pid()));
-    const bool terminal_for_us = plan.process.terminal && options.console_socket.empty();
-    const auto on_listener = [&](const ListenerOffer& offer) {
-        return hand_over_listener(offer, ends.first, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
+    PidFile pid_file =
+        TRY(take_step(Step::pid_file, [&] { return PidFile::write(request.options.pid_file, child.pid()); }));
+    TRY(send_pidfd(child, request.options.pidfd_socket));
+    TRY(channel.send(Message::go, child.pid()));
+    const bool terminal_for_us = plan.process.terminal && request.options.console_socket.empty();
+    const auto on_listener = [&](const ListenerOffer& offer) -> Result<void> {
+        if (!request.listens) {
+            return hand_over_listener(offer, channel, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
+        }
+        started.listener = TRY(adopt_listener(offer, channel, child.pid(), child.pidfd.get()));
+        return await_exec(channel, started.listener.get());
     };
-    UniqueFd master = TRY(await_payload(ends.first, terminal_for_us, on_listener));
+    started.master = TRY(await_payload(channel, terminal_for_us, on_listener));
     pid_file.commit();
-    if (options.detach) {
-        child.guard.release();
+    return started;
+}
+
+Result<int> exec_in_container(const ExecRequest& request) {
+    const SignalForwarder signals = TRY(SignalForwarder::create());
+    StartedExec started = TRY(start_exec(request));
+    if (request.options.detach) {
+        started.child.guard.release();
         return 0;
     }
-    return supervise_child(std::move(child), signals, std::move(master));
+    return supervise_child(std::move(started.child), signals, std::move(started.master));
 }
 
 }  // namespace pinfold

@@ -9,9 +9,25 @@
 
 namespace pinfold {
 
-// Runs it to its end and returns its exit code; 0 at once with detach. `group` is a cgroup below the container's, empty
-// for that itself.
-Result<int> exec_in_container(const ExecPlan& plan, const ContainerState& state, const std::string& group,
-                              const ChildOptions& options);
+struct ExecRequest {
+    const ExecPlan& plan;
+    const ContainerState& state;
+    std::string group;  // a cgroup below the container's; empty: that itself
+    const ChildOptions& options;
+    const Streams* streams = nullptr;  // null: our own
+    bool listens = false;              // to what the filter notifies of: the listener stays with us
+};
+
+struct StartedExec {
+    Child child;
+    UniqueFd master{};    // of the terminal, if there is one for us
+    UniqueFd listener{};  // of its seccomp filter, if that is for us
+};
+
+// Its payload runs.
+Result<StartedExec> start_exec(const ExecRequest& request);
+
+// Runs it to its end and returns its exit code; 0 at once with detach.
+Result<int> exec_in_container(const ExecRequest& request);
 
 }  // namespace pinfold

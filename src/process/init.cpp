@@ -165,23 +165,13 @@ Result<void> enter_file_system(const Plan& plan, InitContext& context) {
     return take_step(Step::pivot_root, [&] { return enter_root(root, plan.root); });
 }
 
-Result<void> take_streams(const Streams* streams) {
-    if (streams == nullptr) return {};
-    const std::pair<int, const UniqueFd*> places[] = {{0, &streams->in}, {1, &streams->out}, {2, &streams->err}};
-    for (const auto& [number, fd] : places) {
-        if (::dup2(fd->get(), number) < 0) return errno_error(concat("place descriptor ", number));
-    }
-    return {};
-}
-
 // Returns only on failure.
 Result<void> become_payload(const Plan& plan, InitContext& context) {
     TRY(enter_namespaces(plan, context));
     if (plan.new_mount_namespace()) TRY(enter_file_system(plan, context));
     else TRY(complete_environment(plan, context));
     const Executable executable = TRY(become_user(plan.process));
-    TRY(take_step(Step::streams, [&] { return take_streams(context.streams); }));
-    TRY(take_step(Step::exec, [&] { return let_go(plan.process); }));
+    TRY(take_step(Step::exec, [&] { return let_go(plan.process, context.outfit); }));
     if (context.start_socket) TRY(take_step(Step::await_start, [&] { return await_start(plan.process, context); }));
     TRY(take_step(Step::start_hooks, [&] { return run_start_hooks(plan, context); }));
     if (plan.keeper)

@@ -19,13 +19,6 @@ struct OpenedTrees {
     std::vector<UniqueFd> mounts;  // one per request, in order
 };
 
-// What the payload gets as 0, 1 and 2 instead of the caller's own.
-struct Streams {
-    UniqueFd in;
-    UniqueFd out;
-    UniqueFd err;
-};
-
 // What the child takes over from its parent besides the plan.
 struct InitContext {
     Channel channel;
@@ -33,7 +26,6 @@ struct InitContext {
     Outfit outfit;
     UniqueFd start_socket;                    // empty: do not wait for `start`
     std::optional<KeeperContext> keeper;      // where the plan has one
-    const Streams* streams = nullptr;         // null: the caller's
     const ContainerRecord* record = nullptr;  // for hooks
     pid_t host_pid = 0;                       // our own, as the host sees it; the parent says it
 };

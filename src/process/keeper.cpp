@@ -21,6 +21,7 @@
 #include "base/strings.hpp"
 #include "kernel/credentials.hpp"
 #include "kernel/syscalls.hpp"
+#include "process/supervise.hpp"
 
 namespace pinfold {
 
@@ -113,17 +114,11 @@ private:
         payload_ = 0;
         ::kill(-1, SIGKILL);
         while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) continue;
-        const bool exited = end.si_code == CLD_EXITED;
-        exit_code_ = exited ? end.si_status : 128 + end.si_status;
+        exit_code_ = exit_code_of(end);
         if (alone_) ::_exit(exit_code_);
         rusage usage{};
         ::getrusage(RUSAGE_CHILDREN, &usage);
-        const auto microseconds = [](const timeval& time) {
-            return uint64_t(time.tv_sec) * 1000000 + uint64_t(time.tv_usec);
-        };
-        const PayloadEnd report{!exited, end.si_status, microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
-                                uint64_t(usage.ru_maxrss) << 10};
-        if (!link_.send_ended(report)) ::_exit(1);
+        if (!link_.send_ended(payload_end(end, usage))) ::_exit(1);
     }
 
     pid_t payload_;  // 0: there is none

@@ -3,7 +3,6 @@
 #include "process/launcher.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -168,17 +167,6 @@ Result<Packet> expect_from_keeper(const Channel& link, const Channel& channel, M
     return std::move(*packet);
 }
 
-// Until the payload has been executed. A call that reaches the listener before is the one that executes it.
-Result<void> await_exec(const Channel& channel, int listener) {
-    pollfd slots[] = {{channel.fd(), POLLIN, 0}, {listener, POLLIN, 0}};
-    while (::poll(slots, 2, -1) < 0) {
-        if (errno != EINTR) return errno_error("poll");
-    }
-    if (slots[0].revents != 0 || ::poll(slots, 1, 0) > 0) return {};
-    return plain_error("seccomp: the profile forbids the very call that starts the program")
-        .with_hint("allow execve in it");
-}
-
 Result<KeptPayload> await_kept_payload(const Launch& how, const Channel& channel, Channel link, const Child& keeper) {
     const KeeperPlan& plan = *how.container.plan.keeper;
     if (plan.waits) {
@@ -227,7 +215,7 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     Channel& channel = ends.first;
     InitContext context = TRY(make_context(how.container, options, std::move(ends.second)));
-    context.streams = how.options.streams;
+    context.outfit.streams = how.options.streams;
     std::optional<Channel> link;
     if (plan.keeper) link = TRY(give_link(context));
     if (how.wait_for_start)

@@ -27,6 +27,9 @@ struct ListeningProcess {
 // The peer, where it decides itself: the listener. The child goes on.
 Result<UniqueFd> adopt_listener(const ListenerOffer& offer, const Channel& channel, pid_t pid, int pidfd);
 
+// Afterwards: until the payload has been executed. A call that reaches the listener before is the one that executes it.
+Result<void> await_exec(const Channel& channel, int listener);
+
 // The peer, where another program decides: sends the listener to the profile's socket. The child goes on.
 Result<void> hand_over_listener(const ListenerOffer& offer, const Channel& channel, const ListeningProcess& process,
                                 const Seccomp& profile);

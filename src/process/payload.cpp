@@ -67,6 +67,14 @@ Result<void> change_user(const ProcessPlan& process, bool in_cwd) {
     return {};
 }
 
+Result<void> take_streams(const Streams& streams) {
+    const std::pair<int, const UniqueFd*> places[] = {{0, &streams.in}, {1, &streams.out}, {2, &streams.err}};
+    for (const auto& [number, fd] : places) {
+        if (::dup2(fd->get(), number) < 0) return errno_error(concat("place descriptor ", number));
+    }
+    return {};
+}
+
 // A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs it takes CAP_SYS_ADMIN,
 // which the capabilities' step may drop: then that step, and only that, comes after it.
 Result<void> restrict_rights(const ProcessPlan& process, const std::optional<SeccompFilter>& filter,
@@ -126,7 +134,8 @@ void reset_signals() {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);  // cannot fail
 }
 
-Result<void> let_go(const ProcessPlan& process) {
+Result<void> let_go(const ProcessPlan& process, const Outfit& outfit) {
+    if (outfit.streams != nullptr) TRY(take_streams(*outfit.streams));
     if (::prctl(PR_SET_PDEATHSIG, 0) != 0) return errno_error("clear the parent-death signal");
     reset_signals();
     if (::close_range(3 + process.preserve_fds, UINT_MAX, CLOSE_RANGE_CLOEXEC) != 0) return errno_error("close_range");

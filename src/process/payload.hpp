@@ -12,11 +12,19 @@
 
 namespace pinfold {
 
+// What the payload gets as 0, 1 and 2 instead of the caller's own.
+struct Streams {
+    UniqueFd in;
+    UniqueFd out;
+    UniqueFd err;
+};
+
 // What the parent has made ready for the payload.
 struct Outfit {
     std::optional<SeccompFilter> filter;
     UniqueFd console_socket;  // empty: the terminal goes to the parent
     std::optional<winsize> window;
+    const Streams* streams = nullptr;  // null: the caller's own
 };
 
 struct Executable {
@@ -33,9 +41,10 @@ Result<void> confine(const ProcessPlan& process, pid_t host_pid);
 // From root in the container to the payload's user, who is the one to look for its program.
 Result<Executable> become_user(const ProcessPlan& process);
 
-// What the payload must not inherit: the parent-death signal, blocked and ignored signals, descriptors that leaked to
-// us. They are closed by execve, and with them the channel: that tells the parent that the payload runs.
-Result<void> let_go(const ProcessPlan& process);
+// Its streams; and an end to what the payload must not inherit: the parent-death signal, blocked and ignored signals,
+// descriptors that leaked to us. They are closed by execve, and with them the channel: that tells the parent that the
+// payload runs.
+Result<void> let_go(const ProcessPlan& process, const Outfit& outfit);
 
 void reset_signals();
 

@@ -188,6 +188,14 @@ Result<int> supervise(Supervision supervision) {
     return exit_code_of(end);
 }
 
+PayloadEnd payload_end(const siginfo_t& end, const rusage& usage) {
+    const auto microseconds = [](const timeval& time) {
+        return uint64_t(time.tv_sec) * 1000000 + uint64_t(time.tv_usec);
+    };
+    return {end.si_code != CLD_EXITED, end.si_status, microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
+            uint64_t(usage.ru_maxrss) << 10};
+}
+
 int exit_code_of(const siginfo_t& end) { return end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status; }
 
 }  // namespace pinfold

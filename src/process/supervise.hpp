@@ -1,6 +1,7 @@
 // The process in front of a running container: passes signals on, relays its terminal, reports its end.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
+#include "process/protocol.hpp"
 
 namespace pinfold {
 
@@ -46,6 +48,9 @@ struct Supervision {
 
 // Waits for the container's process, which must be our child, and reaps it. The value is its exit code.
 Result<int> supervise(Supervision supervision);
+
+// How a process ended, and what it and those that it had waited for have used.
+PayloadEnd payload_end(const siginfo_t& end, const rusage& usage);
 
 // The status of an exit, 128 + n for death by signal n.
 int exit_code_of(const siginfo_t& end);

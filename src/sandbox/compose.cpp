@@ -126,6 +126,10 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
     composed.spec = generate(limits, options);
     composed.spec.root.readonly = !job.writable_root;
     composed.spec.annotations[kSandboxAnnotation] = "true";
+    if (job.idle_timeout) {
+        const auto seconds = std::chrono::ceil<std::chrono::seconds>(*job.idle_timeout).count();
+        composed.spec.annotations[kIdleAnnotation] = std::to_string(seconds);
+    }
     TRY(place_limits(job, host, composed.spec));
     composed.root.size = job.writable_root ? job.limits.disk_mb * kMegabyte : kSmallRoot;
     composed.root.over_directory = !composed.root_path.empty();

@@ -21,9 +21,7 @@ public:
     // With `capture` the bytes are kept, otherwise they go to our own streams. 0: no limit.
     static Result<Output> create(bool capture, uint64_t limit);
 
-    // What the payload is to write to; to be let go of once it has them.
-    int payload_out() const { return streams_[0].write_end.get(); }
-    int payload_err() const { return streams_[1].write_end.get(); }
+    // What the payload is to write to: 0 is its standard output, 1 its standard error.
     UniqueFd take_write_end(size_t index) { return std::move(streams_[index].write_end); }
 
     // What to wait for, and what to do when that has come.

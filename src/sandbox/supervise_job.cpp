@@ -2,8 +2,11 @@
 #include "sandbox/supervise_job.hpp"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,12 +57,13 @@ public:
     Result<JobEnd> await_end();
 
 private:
-    enum Slot : size_t { kKeeper, kLink, kSignals, kWall, kCpu, kDenials, kOutput, kCount = kOutput + Output::kSlots };
+    enum Slot : size_t { kProcess, kLink, kSignals, kWall, kCpu, kDenials, kOutput, kCount = kOutput + Output::kSlots };
 
     void take_signals();
     void check_cpu();
     void kill();
     Result<void> take_report();
+    Result<void> take_death();
 
     const JobWatch& watch_;
     Timer wall_;
@@ -71,10 +75,9 @@ private:
 };
 
 Result<JobEnd> Supervisor::await_end() {
-    const KeptPayload& payload = *watch_.container.payload;
     std::array<pollfd, kCount> slots{};
-    slots[kKeeper] = {watch_.container.child.pidfd.get(), POLLIN, 0};
-    slots[kLink] = {payload.link.fd(), POLLIN, 0};
+    slots[kProcess] = {watch_.process, POLLIN, 0};
+    slots[kLink] = {watch_.link ? watch_.link->fd() : -1, POLLIN, 0};
     slots[kSignals] = {watch_.signals.fd(), POLLIN, 0};
     slots[kWall] = {wall_.fd(), POLLIN, 0};
     slots[kCpu] = {cpu_.fd(), POLLIN, 0};
@@ -96,7 +99,7 @@ Result<JobEnd> Supervisor::await_end() {
             kill();
         }
         if (slots[kLink].revents != 0) TRY(take_report());
-        if (slots[kKeeper].revents != 0) done_ = true;
+        if (slots[kProcess].revents != 0) TRY(take_death());
     }
     end_.wall = nanoseconds(monotonic_ns() - started_);
     return end_;
@@ -124,26 +127,39 @@ void Supervisor::take_signals() {
         if (number == SIGPIPE || number == SIGWINCH) continue;
         const bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
         if (ends && !seen_.insert(number).second) kill();
-        else if (auto sent = send_signal(watch_.container.child.pidfd.get(), number); !sent)
-            log_warning(sent.error().message);
+        else if (auto sent = send_signal(watch_.process, number); !sent) log_warning(sent.error().message);
     }
 }
 
 // All at once, where the group can: nothing can get away by forking.
 void Supervisor::kill() {
     kill_group(watch_.group);
-    if (auto sent = send_signal(watch_.container.child.pidfd.get(), SIGKILL); !sent) log_warning(sent.error().message);
+    if (auto sent = send_signal(watch_.process, SIGKILL); !sent) log_warning(sent.error().message);
 }
 
 Result<void> Supervisor::take_report() {
-    const std::optional<Packet> packet = TRY(watch_.container.payload->link.receive());
+    const std::optional<Packet> packet = TRY(watch_.link->receive());
     if (packet && packet->message == Message::ended) {
         end_.payload = packet->end;
         done_ = true;
     }
     if (packet || done_) return {};
-    TRY(pinfold::await_end(watch_.container.child.pidfd.get()));  // the keeper is dying
+    TRY(pinfold::await_end(watch_.process));  // the keeper is dying
     done_ = true;
+    return {};
+}
+
+// A keeper's end says nothing of the payload; a payload's own does.
+Result<void> Supervisor::take_death() {
+    done_ = true;
+    if (watch_.link != nullptr) return {};
+    siginfo_t end{};
+    rusage usage{};
+    while (::syscall(SYS_waitid, P_PIDFD, watch_.process, &end, WEXITED, &usage) != 0) {
+        if (errno != EINTR) return errno_error("wait for the job: waitid");
+    }
+    kill_group(watch_.group);
+    end_.payload = payload_end(end, usage);
     return {};
 }
 

@@ -4,16 +4,19 @@
 #include <chrono>
 #include <optional>
 
+#include "cgroup/place.hpp"
 #include "pinfold/result.hpp"
-#include "process/launcher.hpp"
+#include "process/protocol.hpp"
+#include "process/supervise.hpp"
 #include "sandbox/denials.hpp"
 #include "sandbox/output.hpp"
 
 namespace pinfold {
 
 struct JobWatch {
-    RunningContainer& container;
-    CgroupPlace group;
+    int process = -1;               // pidfd of a child of ours: the keeper or, without one, the payload
+    const Channel* link = nullptr;  // to the keeper
+    CgroupPlace group;              // that all of it is in
     const SignalForwarder& signals;
     Output* output = nullptr;    // null: it writes to our streams itself
     Denials* denials = nullptr;  // null: nobody listens
@@ -22,12 +25,13 @@ struct JobWatch {
 };
 
 struct JobEnd {
-    std::optional<PayloadEnd> payload;  // nothing: it was killed with its keeper
+    std::optional<PayloadEnd> payload;  // nothing: it went with its keeper
     bool timed_out = false;
     std::chrono::nanoseconds wall{};
 };
 
 // Returns when nothing of the job runs any more but its keeper, which waits to be let go, unless it was killed too.
+// Without a keeper the payload is reaped, and what else is in its group is killed.
 Result<JobEnd> supervise_job(const JobWatch& watch);
 
 }  // namespace pinfold

@@ -267,6 +267,17 @@ void forget_start_socket(const std::string& root, const std::string& id) {
     ::unlink(concat(root, "/", id, "/", kStartSocket).c_str());
 }
 
+// The time of the record's last change, since it is never changed.
+void mark_use(const std::string& root, const std::string& id) {
+    ::utimensat(AT_FDCWD, concat(root, "/", id, "/", kRecordFile).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+}
+
+int64_t seconds_since_use(const std::string& root, const std::string& id) {
+    struct stat info {};
+    if (::lstat(concat(root, "/", id, "/", kRecordFile).c_str(), &info) != 0) return 0;
+    return std::max<int64_t>(::time(nullptr) - info.st_mtim.tv_sec, 0);
+}
+
 Result<void> remove_state(const std::string& root, const std::string& id) {
     const UniqueFd root_fd = TRY(open_at(AT_FDCWD, root, O_DIRECTORY | O_PATH));
     remove_directory(root_fd.get(), id);

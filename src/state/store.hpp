@@ -101,6 +101,10 @@ Result<std::vector<ContainerState>> load_all_states(const std::string& root);
 Result<UniqueFd> connect_to_start(const std::string& root, const std::string& id);
 void forget_start_socket(const std::string& root, const std::string& id);
 
+// When a container was last used, for those who remove what nobody uses.
+void mark_use(const std::string& root, const std::string& id);
+int64_t seconds_since_use(const std::string& root, const std::string& id);
+
 Result<void> remove_state(const std::string& root, const std::string& id);
 
 }  // namespace pinfold

@@ -1,0 +1,33 @@
+// The result of a job, to where its caller wants it.
+#pragma once
+
+#include <string>
+
+#include "pinfold/result.hpp"
+#include "pinfold/sandbox.hpp"
+#include "pinfold/unique_fd.hpp"
+
+namespace pinfold {
+
+// Opened before the job can change what its name leads to.
+class ResultFile {
+public:
+    // Empty: nobody wants it. "-": standard output.
+    static Result<ResultFile> open(const std::string& path);
+
+    // Whole or not at all, and in the place of a link, not through it.
+    Result<void> write(const SandboxResult& result) const;
+
+private:
+    bool to_stdout_ = false;
+    UniqueFd directory_;
+    std::string name_;
+};
+
+// Writes it, and gives the exit code, or the error that it tells of.
+Result<int> conclude(const SandboxResult& result, const ResultFile& file);
+
+// Bytes that may be printed: what --output-limit says, or what a capture holds at most; 0: any number.
+Result<uint64_t> output_limit(const std::string& text, bool capture);
+
+}  // namespace pinfold

@@ -1,0 +1,96 @@
+// One more program in a container, watched like a job of its own.
+#include "sandbox/exec_job.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "cgroup/cgroup.hpp"
+#include "cgroup/oom.hpp"
+#include "sandbox/denials.hpp"
+#include "sandbox/supervise_job.hpp"
+#include "sandbox/verdict.hpp"
+#include "seccomp/cache.hpp"
+#include "seccomp/reporting.hpp"
+
+namespace pinfold {
+
+namespace {
+
+// A group below the container's for this program and all that it starts, so that they can be ended together, and
+// counted apart. Without cgroup v2 there is none: then only the program itself is ended.
+class OwnGroup {
+public:
+    static Result<OwnGroup> create(const CgroupPlace& container) {
+        OwnGroup group;
+        if (!container.exists() || container.mount.empty()) return group;
+        group.name_ = concat("exec-", ::getpid());
+        group.place_ = {.mount = container.mount, .path = concat(container.path, '/', group.name_)};
+        const std::string directory = group.place_.mount + group.place_.path;
+        if (::mkdir(directory.c_str(), 0755) != 0) return errno_error(concat("make ", directory));
+        return group;
+    }
+    OwnGroup(OwnGroup&& other) noexcept
+        : name_(std::move(other.name_)), place_(std::exchange(other.place_, CgroupPlace{})) {}
+    OwnGroup& operator=(OwnGroup&&) = delete;
+    ~OwnGroup() {
+        if (!place_.exists()) return;
+        if (const Result<void> removed = remove_cgroup(place_); !removed) log_warning(removed.error().message);
+    }
+
+    const std::string& name() const { return name_; }
+    const CgroupPlace& place() const { return place_; }
+
+private:
+    OwnGroup() = default;
+    std::string name_;
+    CgroupPlace place_;
+};
+
+// A profile that notifies somebody else already is left to them.
+bool can_report(const std::optional<Seccomp>& profile) {
+    return profile && !is_reporting(*profile) && profile->listener_path.empty();
+}
+
+Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
+                          const ExecWatch& watch) {
+    const CgroupPlace& container = state.record.cgroup;
+    std::optional<SeccompFilter> filter;
+    if (can_report(plan.seccomp)) {
+        filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, options.seccomp_cache));
+        plan.seccomp = with_reporting(*plan.seccomp);
+    }
+    StreamWishes wishes = watch.streams;
+    wishes.owner = plan.stream_owner;
+    JobStreams streams = TRY(make_streams(wishes));
+    const OwnGroup group = TRY(OwnGroup::create(container));
+    const uint64_t kills_before = count_oom(container).kills;
+
+    const SignalForwarder signals = TRY(SignalForwarder::create());
+    StartedExec started = TRY(start_exec({plan, state, group.name(), options, &streams.streams, filter.has_value()}));
+    streams.streams = {};  // or we would wait for ourselves to end
+    std::optional<Denials> denials;
+    if (filter) denials = TRY(Denials::create(std::move(started.listener), filter->program));
+    const JobEnd end = TRY(supervise_job({started.child.pidfd.get(), nullptr, group.place(), signals,
+                                          streams.output ? &*streams.output : nullptr, denials ? &*denials : nullptr,
+                                          watch.timeout, std::nullopt}));
+    started.child.guard.release();  // it was reaped
+    SandboxResult result;
+    if (streams.output) take_output(*streams.output, result);
+    if (denials) result.denied = denials->take();
+    judge(end, {measure_usage(group.place()), count_oom(container).kills - kills_before, std::nullopt}, result);
+    return result;
+}
+
+}  // namespace
+
+SandboxResult run_exec_job(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
+                           const ExecWatch& watch) {
+    Result<SandboxResult> result = run(std::move(plan), state, options, watch);
+    return result ? std::move(result).value() : failed_result(result.error());
+}
+
+}  // namespace pinfold

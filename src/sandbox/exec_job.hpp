@@ -1,0 +1,22 @@
+// One more program in a container, watched like a job of its own: its output, its time, its forbidden calls.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "pinfold/sandbox.hpp"
+#include "process/exec.hpp"
+#include "sandbox/streams.hpp"
+
+namespace pinfold {
+
+struct ExecWatch {
+    std::optional<std::chrono::nanoseconds> timeout;
+    StreamWishes streams;
+};
+
+// Does not fail: a program that could not be started is a result too.
+SandboxResult run_exec_job(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
+                           const ExecWatch& watch);
+
+}  // namespace pinfold

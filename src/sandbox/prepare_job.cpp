@@ -1,0 +1,109 @@
+// A job that is ready to be launched.
+#include "sandbox/prepare_job.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.hpp"
+#include "base/fs.hpp"
+#include "base/sha256.hpp"
+#include "base/strings.hpp"
+#include "kernel/init_process.hpp"
+#include "pinfold/generate.hpp"
+#include "sandbox/pasta.hpp"
+#include "seccomp/cache.hpp"
+#include "seccomp/reporting.hpp"
+#include "state/container_id.hpp"
+
+namespace pinfold {
+
+namespace {
+
+Result<std::string> make_up_name() {
+    uint64_t number = 0;
+    if (::getrandom(&number, sizeof number, 0) != sizeof number) return errno_error("make up a name: getrandom");
+    return concat("sandbox-", to_hex(sha256(std::to_string(number))).substr(0, 12));
+}
+
+// Those of this state root that run.
+Result<uint64_t> count_sandboxes(const std::string& root) {
+    const std::vector<ContainerState> states = TRY(load_all_states(root));
+    return std::ranges::count_if(states, [](const ContainerState& state) {
+        return state.status != Status::stopped && state.record.annotations.contains(kSandboxAnnotation);
+    });
+}
+
+ContainerRecord make_record(const Plan& plan, const Spec& spec) {
+    ContainerRecord record;
+    record.id = plan.id;
+    record.oci_version = spec.oci_version;
+    record.bundle = plan.bundle;
+    record.rootfs = plan.root.path;
+    record.created = rfc3339_now();
+    record.cgroup = plan.cgroup.place;
+    record.owner = ::geteuid();
+    record.annotations = spec.annotations;
+    return record;
+}
+
+// A policy speaks of whole seconds: what is above one by a fraction is above it.
+SandboxRequest request_of(const SandboxJob& job, uint64_t running) {
+    static constexpr const char* kNetworks[] = {"none", "host", "pasta"};
+    const ResourceLimits& limits = job.limits;
+    return {.limits = {limits.cpu_cores, limits.memory_mb, limits.disk_mb, limits.max_processes,
+                       static_cast<uint64_t>(std::ceil(limits.timeout_seconds))},
+            .network = kNetworks[size_t(job.network)],
+            .profile = job.seccomp,
+            .running = running};
+}
+
+Result<Policies> check_policies(const SandboxJob& job, const SandboxSetting& setting) {
+    Policies policies = TRY(load_policies(setting.policy));
+    const bool counts = std::ranges::any_of(policies, [](const Policy& one) { return one.max_sandboxes.has_value(); });
+    const uint64_t running = counts ? TRY(count_sandboxes(setting.state_root)) : 0;
+    TRY_IN("policy", check_request(policies, request_of(job, running)));
+    return policies;
+}
+
+}  // namespace
+
+std::string seccomp_cache(const SandboxSetting& setting) { return concat(setting.state_root, "/.seccomp"); }
+
+Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting) {
+    const std::string id = job.name.empty() ? TRY(make_up_name()) : job.name;
+    TRY(check_container_id(id));
+    const Policies policies = TRY(check_policies(job, setting));
+    Transfers transfers = TRY(Transfers::open(job, policies));
+    const HostFacts host = gather_host_facts();
+    ComposedJob composed = TRY(compose(job, policies, host, id));
+    Plan plan = TRY(plan_job(composed, {.id = id, .bundle = "/", .cgroup_manager = setting.cgroup_manager}, host));
+    SeccompFilter filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, seccomp_cache(setting)));
+    plan.seccomp = with_reporting(*plan.seccomp);
+    JobStreams streams = TRY(make_streams({job.input, job.capture, job.output_limit, plan.stream_owner}));
+    return PreparedJob{std::move(composed), std::move(plan), std::move(filter), std::move(transfers),
+                       std::move(streams)};
+}
+
+NewContainer container_of(const PreparedJob& job) {
+    return {job.plan, make_record(job.plan, job.composed.spec), config_json(job.composed.spec)};
+}
+
+InsideOf inside_of_keeper(pid_t keeper, const Plan& plan) {
+    return {keeper, process_start_time(keeper), true, plan.process.identity};
+}
+
+LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting) {
+    LaunchOptions options{.state_root = setting.state_root, .argv = setting.argv, .streams = &prepared.streams.streams};
+    options.child.seccomp_cache = seccomp_cache(setting);
+    options.before_start = [&job, &prepared](const Child& keeper) -> Result<void> {
+        if (job.network == Network::pasta) TRY(start_pasta(keeper.pid()));
+        return prepared.transfers.copy_in(inside_of_keeper(keeper.pid(), prepared.plan));
+    };
+    return options;
+}
+
+}  // namespace pinfold

@@ -1,0 +1,36 @@
+// A job that is ready to be launched: everything is checked, opened, planned and compiled, and nothing is made yet.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "files/inside.hpp"
+#include "pinfold/result.hpp"
+#include "pinfold/sandbox.hpp"
+#include "process/launcher.hpp"
+#include "sandbox/compose.hpp"
+#include "sandbox/run_job.hpp"
+#include "sandbox/streams.hpp"
+#include "sandbox/transfer.hpp"
+#include "seccomp/compile.hpp"
+
+namespace pinfold {
+
+// All that is known before anything is made.
+struct PreparedJob {
+    ComposedJob composed;
+    Plan plan;
+    SeccompFilter filter;  // the profile's own; the plan has the one that reports
+    Transfers transfers;
+    JobStreams streams;
+};
+
+Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting);
+
+NewContainer container_of(const PreparedJob& job);
+LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting);
+InsideOf inside_of_keeper(pid_t keeper, const Plan& plan);
+
+std::string seccomp_cache(const SandboxSetting& setting);
+
+}  // namespace pinfold

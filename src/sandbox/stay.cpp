@@ -1,0 +1,88 @@
+// Sandboxes that stay.
+#include "sandbox/stay.hpp"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+#include <memory>
+
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "process/lifetime.hpp"
+#include "sandbox/prepare_job.hpp"
+
+namespace pinfold {
+
+namespace {
+
+std::string pid_namespace(std::string_view pid) {
+    char name[64];
+    const ssize_t size = ::readlink(concat("/proc/", pid, "/ns/pid").c_str(), name, sizeof name);
+    return size <= 0 ? "" : std::string(name, size_t(size));
+}
+
+// Whether somebody else is in the keeper's namespace of processes.
+bool is_busy(pid_t keeper) {
+    const std::string own = std::to_string(keeper);
+    const std::string wanted = pid_namespace(own);
+    const std::unique_ptr<DIR, int (*)(DIR*)> processes(::opendir("/proc"), ::closedir);
+    while (const dirent* entry = processes ? ::readdir(processes.get()) : nullptr) {
+        const std::string_view pid = entry->d_name;
+        if (pid.find_first_not_of("0123456789") != pid.npos || pid == own) continue;
+        if (pid_namespace(pid) == wanted) return true;
+    }
+    return false;
+}
+
+bool is_idle(const std::string& root, const ContainerState& state) {
+    const auto limit = state.record.annotations.find(kIdleAnnotation);
+    if (limit == state.record.annotations.end() || is_busy(state.pid)) return false;
+    const auto seconds = parse_number<int64_t>(limit->second);
+    return seconds && seconds_since_use(root, state.record.id) >= *seconds;
+}
+
+bool is_to_go(const std::string& root, const ContainerState& state) {
+    if (!state.record.annotations.contains(kSandboxAnnotation)) return false;
+    return state.status == Status::stopped || (state.status == Status::running && is_idle(root, state));
+}
+
+// Under its lock, and only if it is still so: another may have removed it, or used it again.
+Result<bool> prune_one(const std::string& root, const std::string& id) {
+    const StateLock lock = TRY(StateLock::take(root, id));
+    const ContainerState state = TRY(load_state(root, id));
+    if (!is_to_go(root, state)) return false;
+    TRY(destroy_container(root, state));
+    return true;
+}
+
+}  // namespace
+
+Result<std::string> start_sandbox(const SandboxJob& job, const SandboxSetting& setting) {
+    PreparedJob prepared = TRY(prepare_job(job, setting));
+    Plan& plan = prepared.plan;
+    plan.seccomp = prepared.composed.spec.linux_.seccomp;  // nobody stays to listen
+    plan.keeper->alone = true;
+    plan.keeper->payload = !plan.process.args.empty();
+    plan.keeper->lifetime = job.lifetime;
+    const SignalForwarder signals = TRY(SignalForwarder::create());
+    RunningContainer running =
+        TRY(launch_container(container_of(prepared), launch_options(job, prepared, setting), signals));
+    running.state.unlock();
+    running.commit();
+    return plan.id;
+}
+
+Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, bool only_tell) {
+    std::vector<std::string> gone;
+    for (const ContainerState& state : TRY(load_all_states(state_root))) {
+        if (!is_to_go(state_root, state)) continue;
+        const Result<bool> pruned = only_tell ? Result<bool>(true) : prune_one(state_root, state.record.id);
+        if (pruned && *pruned) gone.push_back(state.record.id);
+        else if (!pruned && pruned.error().code != kNoSuchContainer) log_warning(pruned.error().message);
+    }
+    return gone;
+}
+
+}  // namespace pinfold

@@ -1,0 +1,20 @@
+// Sandboxes that stay: started now, used by exec and cp, and removed by delete, by the end of their time, or by prune.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pinfold/result.hpp"
+#include "pinfold/sandbox.hpp"
+#include "sandbox/run_job.hpp"
+
+namespace pinfold {
+
+// Its name. With a command, that runs in it until it ends, and the sandbox with it.
+Result<std::string> start_sandbox(const SandboxJob& job, const SandboxSetting& setting);
+
+// Those that have ended, or were not used for as long as they may be unused. The names of what was removed, or would
+// be.
+Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, bool only_tell);
+
+}  // namespace pinfold

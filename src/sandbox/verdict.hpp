@@ -1,0 +1,29 @@
+// What the end of a job amounts to.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "cgroup/usage.hpp"
+#include "pinfold/sandbox.hpp"
+#include "sandbox/output.hpp"
+#include "sandbox/supervise_job.hpp"
+
+namespace pinfold {
+
+// What was counted of it from outside.
+struct JobCounts {
+    GroupUsage usage;
+    uint64_t oom_kills = 0;
+    std::optional<std::chrono::nanoseconds> cpu_timeout;
+};
+
+// Of a job that never ran.
+SandboxResult failed_result(const Error& error);
+
+void take_output(Output& output, SandboxResult& result);
+
+// Status, codes and usage; the output must have been taken before.
+void judge(const JobEnd& end, const JobCounts& counts, SandboxResult& result);
+
+}  // namespace pinfold

@@ -1,0 +1,190 @@
+// Sandboxes that stay: exec with a deadline and a result, cp, and their end by delete, time or prune.
+#include <signal.h>
+
+#include <chrono>
+
+#include "sandbox.hpp"
+
+using namespace pinfold::integration;
+
+namespace {
+
+// One that stays until the scope ends.
+class Staying {
+public:
+    Staying(const Bundle& bundle, const std::vector<std::string>& options, const Command& command = {},
+            const SpawnOptions& spawn = {})
+        : bundle_(bundle), spawn_(spawn) {
+        std::vector<std::string> all = {"--detach"};
+        all.insert(all.end(), options.begin(), options.end());
+        const Ended ended = run_job(bundle, {all, command, spawn});
+        CAPTURE(ended.err);
+        REQUIRE(ended.status == 0);
+        CHECK(ended.out == bundle.id() + "\n");
+    }
+    ~Staying() { run({"delete", "--force", bundle_.id()}); }
+    Staying(const Staying&) = delete;
+    Staying& operator=(const Staying&) = delete;
+
+    Ended run(const std::vector<std::string>& words, SpawnOptions spawn = {}) const {
+        spawn.uid = spawn_.uid;
+        spawn.env = spawn_.env;
+        return run_program(bundle_.verb(words), spawn);
+    }
+    Ended exec(std::vector<std::string> options, const Command& command) const {
+        options.insert(options.begin(), "exec");
+        options.push_back(bundle_.id());
+        options.insert(options.end(), command.begin(), command.end());
+        return run(options);
+    }
+    json judge(std::vector<std::string> options, const Command& command) const {
+        options.insert(options.begin(), {"--result", "-"});
+        const Ended ended = exec(options, command);
+        const json result = json::parse(ended.out, nullptr, false);
+        if (result.is_discarded()) FAIL("not a result: " << ended.out << ended.err);
+        return result;
+    }
+    void await_end() const {
+        const auto start = std::chrono::steady_clock::now();
+        while (json::parse(run({"state", bundle_.id()}).out)["status"] != "stopped") {
+            if (std::chrono::steady_clock::now() - start > patience()) FAIL("the sandbox still runs");
+        }
+    }
+
+private:
+    const Bundle& bundle_;
+    SpawnOptions spawn_;
+};
+
+}  // namespace
+
+TEST_CASE("stay: what one exec leaves is there for the next, until delete") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const Staying box(bundle, {}, {}, spawn);
+        CHECK(box.exec({}, {"sh", "-c", "id -u > /workspace/f"}).status == 0);
+        CHECK(box.exec({}, {"cat", "/workspace/f"}).out == "1000\n");
+        CHECK(box.run({"cp", "-", bundle.id() + ":/workspace/in"}, {.input = "bytes"}).status == 0);
+        CHECK(box.exec({}, {"cat", "/workspace/in"}).out == "bytes");
+        CHECK(box.run({"cp", bundle.id() + ":/workspace/f", "-"}).out == "1000\n");
+        const Ended denied = box.exec({}, {"unshare", "-m", "true"});
+        CHECK(denied.status != 0);
+        CHECK(box.run({"list", "-q"}).out == bundle.id() + "\n");
+        CHECK(box.run({"delete", "--force", bundle.id()}).status == 0);
+        CHECK(box.run({"list", "-q"}).out == "");
+    }
+}
+
+TEST_CASE("stay: exec with a deadline ends all that it started, and nothing else") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Staying box(bundle, {});
+    Process other(bundle.verb({"exec", bundle.id(), "sh", "-c", "echo in; exec sleep 1000"}), SpawnOptions{});
+    CHECK(other.read_line() == "in");
+    const json result =
+        box.judge({"--timeout", "300ms"},
+                  {"sh", "-c", "trap '' TERM; echo before; (setsid sleep 2000 &); unshare -m; sleep 3000"});
+    CHECK(result["status"] == "timed_out");
+    CHECK(result["stdout"] == "before\n");
+    REQUIRE(denied_call(result, "unshare") != nullptr);
+    const std::string left = box.run({"ps", bundle.id(), "-eo", "pid,args"}).out;
+    CHECK(left.find("sleep 1000") != std::string::npos);
+    if (!cgroup2_mount().empty()) CHECK(left.find("sleep 2000") == std::string::npos);
+    CHECK(left.find("sleep 3000") == std::string::npos);
+    CHECK(box.exec({"--timeout", "300ms"}, {"sleep", "1000"}).status == 124);
+    CHECK(box.exec({"--timeout", "100s"}, {"sh", "-c", "exit 7"}).status == 7);
+    const json flood = box.judge({"--output-limit", "1000"}, {"sh", "-c", "yes | head -c 100000"});
+    CHECK(flood["status"] == "output_limit");
+    CHECK(flood["stdout"].get<std::string>().size() == 1000);
+    CHECK(cgroups_named("exec-").empty());
+    other.signal(SIGTERM);
+    CHECK(other.finish().status == 128 + SIGTERM);
+}
+
+TEST_CASE("stay: with a command it ends with that; with a timeout, by itself") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        {
+            const Staying box(bundle, {"--timeout", "400ms"}, {"sh", "-c", "trap '' TERM; sleep 1000"}, spawn);
+            box.await_end();
+        }
+        const Staying box(bundle, {}, {"sh", "-c", "exec sleep 1000"}, spawn);
+        CHECK(box.run({"kill", bundle.id(), "TERM"}).status == 0);
+        box.await_end();
+        CHECK(box.run({"prune"}).out == bundle.id() + "\n");
+    }
+}
+
+TEST_CASE("stay: prune removes what is not used, and what is used it leaves") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Staying box(bundle, {"--idle-timeout", "1s"});
+    CHECK(box.run({"prune"}).out == "");
+    Process busy(bundle.verb({"exec", bundle.id(), "sh", "-c", "echo in; exec sleep 1000"}), SpawnOptions{});
+    CHECK(busy.read_line() == "in");
+    // As if it had been unused for long.
+    const fs::path record = bundle.state_root() / bundle.id() / "state.json";
+    const auto long_ago = fs::last_write_time(record) - std::chrono::hours(1);
+    fs::last_write_time(record, long_ago);
+    CHECK(box.run({"prune"}).out == "");
+    busy.signal(SIGTERM);
+    CHECK(busy.finish().status == 128 + SIGTERM);
+    const std::vector<std::string> rest = {"exec", bundle.id(), "true"};
+    CHECK(box.run(rest).status == 0);  // which uses it
+    CHECK(box.run({"prune"}).out == "");
+    fs::last_write_time(record, long_ago);
+    CHECK(box.run({"prune", "--dry-run"}).out == bundle.id() + "\n");
+    CHECK(box.run({"prune"}).out == bundle.id() + "\n");
+    CHECK(box.run({"prune"}).out == "");
+}
+
+TEST_CASE("stay: prune leaves containers alone that are no sandboxes") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.probe({"exit", "0"});
+    const Container container(bundle, Container::As::running);
+    container.await_end();
+    CHECK(verb(bundle, {"prune"}).out == "");
+    CHECK(verb(bundle, {"state", bundle.id()}).status == 0);
+}
+
+TEST_CASE("stay: a policy's ceiling counts those that run") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    write_text(bundle.host() / "policy.json", R"({"max_sandboxes": 1})");
+    const Staying box(bundle, {});
+    std::vector<std::string> words = bundle.verb({"sandbox", "--", "true"});
+    words.insert(words.begin() + 1, {"--policy", bundle.host() / "policy.json"});
+    const Ended refused = run_program(words);
+    CHECK(refused.status == 125);
+    CHECK_MESSAGE(refused.err.find("max_sandboxes") != std::string::npos, refused.err);
+    CHECK(box.run({"delete", "--force", bundle.id()}).status == 0);
+    CHECK(run_program(words).status == 0);
+}
+
+TEST_CASE("stay: what nobody would stay for is refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    for (const std::vector<std::string>& options :
+         {std::vector<std::string>{"--capture"}, {"--result", "/tmp/x"}, {"--output-limit", "1k"}}) {
+        std::vector<std::string> all = {"--detach"};
+        all.insert(all.end(), options.begin(), options.end());
+        const Ended ended = run_job(bundle, {all, {"true"}, {}});
+        CHECK(ended.status == 125);
+        CHECK(ended.err.find("use exec and cp") != std::string::npos);
+    }
+    CHECK(run_job(bundle, {{"--idle-timeout", "1s"}, {"true"}, {}}).status == 125);
+}
