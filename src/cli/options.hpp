@@ -166,6 +166,16 @@ struct SandboxOptions {
     bool require_cgroup = false;
 };
 
+struct SeccompShowOptions {
+    std::string profile;  // a name or a path; empty: list them
+    bool json = false;
+};
+
+struct SeccompDiffOptions {
+    std::string from;
+    std::string to;
+};
+
 // show and verify, which has the file alone.
 struct AuditOptions {
     std::string file;       // empty: the policy's

@@ -265,6 +265,16 @@ void add_spec_options(CLI::App& verb, SpecOptions& options) {
         ->type_name("PROFILE");
 }
 
+void add_seccomp_show_options(CLI::App& verb, SeccompShowOptions& options) {
+    verb.add_option("PROFILE", options.profile, "a name, or a file; without one the names are listed");
+    verb.add_flag("--json", options.json, "as linux.seccomp of a config.json");
+}
+
+void add_seccomp_diff_options(CLI::App& verb, SeccompDiffOptions& options) {
+    verb.add_option("PROFILE", options.from, "a name, or a file")->required();
+    verb.add_option("OTHER", options.to, "the one to compare it with")->required();
+}
+
 void add_audit_file(CLI::App& verb, AuditOptions& options) {
     verb.add_option("FILE", options.file, "the log; default: the one that --audit or the policy names");
 }
@@ -296,12 +306,6 @@ std::string id_of(const Options& options) {
     else return "";
 }
 
-// With the verb that it belongs to, if there is one: "audit verify".
-std::string full_name(CLI::App& verb) {
-    const CLI::App* parent = verb.get_parent();
-    return parent->get_parent() == nullptr ? verb.get_name() : concat(parent->get_name(), " ", verb.get_name());
-}
-
 // CLI11 takes "--" for the end of a verb that has no more positional arguments, and what follows for its parent's. So
 // the first one is put as a word that nobody writes, with which another program's arguments may well begin.
 constexpr const char* kMark = "\x01--";
@@ -319,6 +323,12 @@ std::vector<std::string> without_mark(std::vector<std::string> words) {
     return words;
 }
 
+// "run", or of a verb below a verb, "seccomp show".
+std::string words_of(const CLI::App& verb) {
+    const CLI::App* above = verb.get_parent();
+    return above->get_parent() ? concat(above->get_name(), " ", verb.get_name()) : verb.get_name();
+}
+
 // Options of one verb: registered with add, and handed to run once they are parsed.
 template <class Options, void (*add)(CLI::App&, Options&), Result<int> (*run)(const Options&, const CommandLine&)>
 void add_verb(CLI::App& verb, CommandLine& line) {
@@ -332,21 +342,31 @@ void add_verb(CLI::App& verb, CommandLine& line) {
         if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
         if constexpr (std::same_as<Options, SandboxOptions>) line.failure = kSandboxFailed;
         const std::string id = id_of(*options);
-        line.title = id.empty() ? full_name(verb) : concat(full_name(verb), " ", pinfold::quoted(id));
+        line.title = id.empty() ? words_of(verb) : concat(verb.get_name(), " ", pinfold::quoted(id));
         line.verb = [options](const CommandLine& all) { return run(*options, all); };
     });
 }
 
-void add_audit_verbs(CLI::App& verb, CommandLine& line) {
-    verb.require_subcommand(1);
-    add_verb<AuditOptions, add_audit_show_options, verb_audit_show>(*verb.add_subcommand("show", "print the events"),
-                                                                    line);
-    add_verb<AuditOptions, add_audit_file, verb_audit_verify>(
-        *verb.add_subcommand("verify", "find out whether the log was changed"), line);
-}
-
 Result<int> run_spec(const SpecOptions& options, const CommandLine&) { return verb_spec(options); }
 Result<int> run_features(const std::monostate&, const CommandLine&) { return verb_features(); }
+
+constexpr Verb kSeccompVerbs[] = {
+    {"show", "list the profiles, or show one with its reasons",
+     add_verb<SeccompShowOptions, add_seccomp_show_options, verb_seccomp_show>},
+    {"diff", "show what another profile allows more, and less",
+     add_verb<SeccompDiffOptions, add_seccomp_diff_options, verb_seccomp_diff>},
+};
+
+constexpr Verb kAuditVerbs[] = {
+    {"show", "print the events", add_verb<AuditOptions, add_audit_show_options, verb_audit_show>},
+    {"verify", "find out whether the log was changed", add_verb<AuditOptions, add_audit_file, verb_audit_verify>},
+};
+
+template <const auto& verbs>
+void add_verbs_below(CLI::App& verb, CommandLine& line) {
+    verb.require_subcommand(1);
+    for (const Verb& below : verbs) below.add(*verb.add_subcommand(below.name, below.purpose), line);
+}
 
 constexpr Verb kVerbs[] = {
     {"create", "create a container from a bundle; its program waits for start",
@@ -365,11 +385,12 @@ constexpr Verb kVerbs[] = {
     {"events", "print statistics and events of a container", add_verb<EventsOptions, add_events_options, verb_events>},
     {"cp", "copy files into a container, or out of it", add_verb<CpOptions, add_cp_options, verb_cp>},
     {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, run_spec>},
-    {"audit", "read and check the log of what was done", add_audit_verbs},
+    {"audit", "read and check the log of what was done", add_verbs_below<kAuditVerbs>},
     {"sandbox", "run a program that is not trusted, under limits, and tell what it did",
      add_verb<SandboxOptions, add_sandbox_options, verb_sandbox>},
     {"prune", "remove sandboxes that have ended or are not used",
      add_verb<PruneOptions, add_prune_options, verb_prune>},
+    {"seccomp", "show and compare seccomp profiles", add_verbs_below<kSeccompVerbs>},
     {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
 };
 

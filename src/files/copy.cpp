@@ -9,6 +9,7 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "files/new_file.hpp"
 #include "files/receive_tree.hpp"
 #include "files/send_tree.hpp"
 
@@ -51,9 +52,20 @@ WorkInside receiver_at(const std::string& inside, const std::string& name, CopyL
     };
 }
 
-WorkInside sender_of(const std::string& inside, const CopyLimits& limits) {
+Result<void> require_file(int fd, const std::string& path) {
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) return errno_error(concat("stat ", quoted(path)));
+    if (S_ISREG(info.st_mode)) return {};
+    return Error{S_ISDIR(info.st_mode) ? EISDIR : EINVAL, concat(quoted(path), " is a ", file_kind(info.st_mode)), {}};
+}
+
+enum class Wanted : uint8_t { anything, one_file };
+
+// The container's side of a copy out.
+WorkInside sender_of(const std::string& inside, Wanted wanted, const CopyLimits& limits) {
     return [=](const RootFd& root, const OwnFds& own, const Stream& stream) -> Result<void> {
         const UniqueFd top = TRY(root.open(inside, O_PATH));
+        if (wanted == Wanted::one_file) TRY(require_file(top.get(), inside));
         TRY(send_tree(top.get(), inside, limits, own, stream));
         return {};
     };
@@ -104,7 +116,7 @@ Result<CopySummary> copy_out(const InsideOf& container, const std::string& insid
                              const CopyLimits& limits) {
     const OwnFds own = TRY(OwnFds::open());
     const Place place = TRY(find_host_place(host_target));
-    const Helper helper = TRY(start_inside(container, sender_of(inside, limits)));
+    const Helper helper = TRY(start_inside(container, sender_of(inside, Wanted::anything, limits)));
     return receive_tree(place, last_name(inside), limits, own, helper.stream);
 }
 
@@ -112,7 +124,7 @@ Result<CopySummary> copy_out(const InsideOf& container, const std::string& insid
                              const std::string& name, const CopyLimits& limits) {
     const OwnFds own = TRY(OwnFds::open());
     const Place place{TRY(own.reopen(host_directory, O_PATH | O_DIRECTORY)), name};
-    const Helper helper = TRY(start_inside(container, sender_of(inside, limits)));
+    const Helper helper = TRY(start_inside(container, sender_of(inside, Wanted::anything, limits)));
     return receive_tree(place, "", limits, own, helper.stream);
 }
 
@@ -124,7 +136,7 @@ Result<CopySummary> stream_in(const InsideOf& container, int from, const std::st
 }
 
 Result<CopySummary> stream_out(const InsideOf& container, const std::string& inside, int to, const CopyLimits& limits) {
-    const Helper helper = TRY(start_inside(container, sender_of(inside, limits)));
+    const Helper helper = TRY(start_inside(container, sender_of(inside, Wanted::one_file, limits)));
     return receive_file([to](std::string_view bytes) { return write_whole(to, bytes); }, limits, helper.stream);
 }
 
@@ -135,7 +147,7 @@ Result<std::string> read_inside(const InsideOf& container, const std::string& in
         text += bytes;
         return Result<void>();
     };
-    const Helper helper = TRY(start_inside(container, sender_of(inside, limits)));
+    const Helper helper = TRY(start_inside(container, sender_of(inside, Wanted::one_file, limits)));
     TRY(receive_file(take, limits, helper.stream));
     return text;
 }

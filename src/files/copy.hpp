@@ -24,7 +24,8 @@ Result<CopySummary> copy_out(const InsideOf& container, const std::string& insid
 // The same with a host's side that was opened before: a file or directory, and its name for the target ...
 Result<CopySummary> copy_in(const InsideOf& container, int host_source, const std::string& name,
                             const std::string& inside, const CopyLimits& limits);
-// ... and a directory, in which the copy gets this name.
+// ... and a directory, in which the copy gets this name. If it has a directory of that name, a tree is merged into
+// that.
 Result<CopySummary> copy_out(const InsideOf& container, const std::string& inside, int host_directory,
                              const std::string& name, const CopyLimits& limits);
 

@@ -17,7 +17,6 @@
 #include "base/strings.hpp"
 #include "kernel/capabilities.hpp"
 #include "kernel/init_process.hpp"
-#include "kernel/namespaces.hpp"
 
 namespace pinfold {
 
@@ -44,13 +43,29 @@ Result<Stream> keep_only(const Stream& stream) {
     return Stream(std::move(kept));
 }
 
-Result<void> join_user_namespace(int proc) {
-    const UniqueFd user = TRY(open_at(proc, "ns/user", O_RDONLY));
-    if (is_own_user_namespace(user.get())) return {};
-    // They would stay with us where the namespace denies setgroups. A normal user cannot drop them.
-    if (::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
-    if (::setns(user.get(), CLONE_NEWUSER) != 0) return errno_error("join the container's user namespace");
-    return {};
+bool is_own_namespace(const std::string& name, int fd) {
+    struct stat own {
+    }, other{};
+    return ::stat(concat("/proc/self/ns/", name).c_str(), &own) == 0 && ::fstat(fd, &other) == 0 &&
+           own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
+Result<void> join_namespace(const std::string& name, int fd) {
+    if (is_own_namespace(name, fd) || ::setns(fd, 0) == 0) return {};
+    return errno_error(concat("join the container's ", name, " namespace"));
+}
+
+// The user namespace for its files: the host's root can make none on a tmpfs that is the container's. The mount
+// namespace for its mounts: to anyone elsewhere they are no obstacle, and a rename over one of them would remove it.
+Result<void> join_namespaces_of(int proc, bool user_namespace) {
+    const UniqueFd mounts = TRY(open_at(proc, "ns/mnt", O_RDONLY));
+    if (user_namespace) {
+        const UniqueFd user = TRY(open_at(proc, "ns/user", O_RDONLY));
+        // They would stay with us where the namespace denies setgroups. A normal user cannot drop them.
+        if (::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
+        TRY(join_namespace("user", user.get()));
+    }
+    return join_namespace("mnt", mounts.get());
 }
 
 // Who we are: the caller, for a moment with all rights over the container's user namespace. Afterwards: the payload's
@@ -71,7 +86,7 @@ Result<RootFd> enter(const InsideOf& container) {
     // If this is the process, so was the one before, or it has ended: then nothing can be opened there any more.
     if (!proc || !TRY(open_process(container.pid, container.started))) return ended;
     RootFd root(TRY_IN("the container's root", open_at(proc->get(), "root", O_PATH | O_DIRECTORY)));
-    if (container.user_namespace) TRY(join_user_namespace(proc->get()));
+    TRY(join_namespaces_of(proc->get(), container.user_namespace));
     // A second wall behind RootFd: from here on no path leads to the host.
     if (::fchdir(root.get()) != 0 || ::chroot(".") != 0) return errno_error("enter the container's root");
     TRY(become_payloads_user(container.identity, proc->get()));

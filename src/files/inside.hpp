@@ -1,7 +1,7 @@
-// A process of ours that works in a container: as the payload's user, without capabilities, with the container's root
-// as its own, and out of the container's sight. What the container's user controls is handled by it alone, so with no
-// more rights than the container has: no link and no rename can lead it to anything that the container could not reach
-// itself (CVE-2018-15664). It is a copy of this process and executes nothing (CVE-2019-14271).
+// A process of ours that works in a container: as the payload's user, without capabilities, with the container's mounts
+// and root as its own, and out of the container's sight. What the container's user controls is handled by it alone, so
+// with no more rights than the container has: no link and no rename can lead it to anything that the container could
+// not reach itself (CVE-2018-15664). It is a copy of this process and executes nothing (CVE-2019-14271).
 #pragma once
 
 #include <sys/types.h>

@@ -28,6 +28,7 @@ std::string temporary_name() {
 Result<void> rename_over(int directory, const std::string& temporary, const std::string& name) {
     if (::renameat(directory, temporary.c_str(), directory, name.c_str()) == 0) return {};
     Error error = errno_error(concat("replace ", quoted(name)));
+    if (error.code == EBUSY) error.hint = "something is mounted there, and what is mounted cannot be replaced";
     ::unlinkat(directory, temporary.c_str(), 0);
     return error;
 }

@@ -32,6 +32,8 @@ bool is_one_name(std::string_view name) {
     return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\0", 2)) == name.npos;
 }
 
+Error no_name(std::string_view name) { return plain_error(concat(quoted(name), " is not the name of a file")); }
+
 Error disagreement() { return plain_error("the two sides of the copy disagree on what comes next"); }
 
 // From a directory this deep in the tree. ".." is counted at the beginning only: after a name, which may be that of
@@ -64,8 +66,7 @@ public:
         const unsigned mode = top.mode;
         if (top.word == Word::file) TRY(receive_top_file(place, source_name, mode));
         else if (top.word != Word::directory) return disagreement();
-        else if (place.name.empty() && source_name.empty()) TRY(fill(place.directory.get(), 0));
-        else TRY(make_directory(place.directory.get(), place.name.empty() ? source_name : place.name, mode, 0));
+        else TRY(receive_top_directory(place, source_name, mode));
         return budget_.used();
     }
 
@@ -76,7 +77,15 @@ private:
         }
         const std::string& name = place.name.empty() ? source_name : place.name;
         if (name.empty()) return Error{EISDIR, "the target is a directory", "name a file in it"};
+        if (!is_one_name(name)) return no_name(name);
         return make_file(place.directory.get(), name, mode, 0);
+    }
+
+    Result<void> receive_top_directory(const Place& place, const std::string& source_name, unsigned mode) {
+        const std::string& name = place.name.empty() ? source_name : place.name;
+        if (name.empty()) return fill(place.directory.get(), 0);
+        if (!is_one_name(name)) return no_name(name);
+        return make_directory(place.directory.get(), name, mode, 0);
     }
 
     Result<void> make_file(int directory, const std::string& name, unsigned mode, unsigned depth) {
@@ -116,7 +125,7 @@ private:
         for (;;) {
             const Item item = TRY(from_.receive());
             if (item.word == Word::up) return {};
-            if (!is_one_name(item.name)) return plain_error(concat(quoted(item.name), " is not the name of a file"));
+            if (!is_one_name(item.name)) return no_name(item.name);
             const std::string name(item.name);
             if (item.word == Word::directory) TRY(make_directory(directory, name, item.mode, depth + 1));
             else if (item.word == Word::file) TRY(make_file(directory, name, item.mode, depth + 1));
@@ -165,7 +174,7 @@ Result<CopySummary> receive_tree(const Place& place, const std::string& source_n
 Result<CopySummary> receive_file(const TakePiece& take, const CopyLimits& limits, const Stream& from) {
     CopyBudget budget(limits);
     TRY(budget.add_file(0));
-    if (TRY(from.receive()).word != Word::file) return Error{EISDIR, "the source is a directory, not a file", {}};
+    if (TRY(from.receive()).word != Word::file) return disagreement();
     for (;;) {
         const Item item = TRY(from.receive());
         if (item.word == Word::up) return budget.used();

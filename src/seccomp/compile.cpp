@@ -249,6 +249,8 @@ SeccompWords seccomp_words() {
 
 bool knows_seccomp_architecture(std::string_view name) { return architecture_token(name) != 0; }
 
+bool is_native_architecture(std::string_view name) { return architecture_token(name) == seccomp_arch_native(); }
+
 std::string libseccomp_version() {
     const scmp_version* version = seccomp_version();
     return concat(version->major, '.', version->minor, '.', version->micro);

@@ -31,6 +31,7 @@ struct SeccompWords {
 };
 SeccompWords seccomp_words();
 bool knows_seccomp_architecture(std::string_view name);
+bool is_native_architecture(std::string_view name);
 std::string libseccomp_version();
 
 }  // namespace pinfold

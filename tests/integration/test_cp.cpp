@@ -70,7 +70,7 @@ TEST_CASE("cp: a file into a container and out again") {
     CHECK(read_text(bundle.host() / "back") == "and back");
     CHECK(mode_of(bundle.host() / "back") == 0750);
     const Ended seen = container.exec({}, {"/probe", "read", "/tmp/copy"});
-    CHECK(json::parse(seen.out)["text"] == "and back");
+    CHECK(json::parse(seen.out).at("text") == "and back");
 }
 
 TEST_CASE("cp: a tree with all kinds of names, links and modes") {
@@ -139,6 +139,8 @@ TEST_CASE("cp: targets that do not fit are refused and left as they are") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     Bundle bundle;
+    write_text(bundle.host() / "mounted", "");
+    bundle.bind(bundle.host() / "mounted", "/etc/mounted");
     const Container container(waiting(bundle), As::running);
     fs::create_directories(bundle.host() / "dir/sub");
     write_text(bundle.host() / "dir/file", "new");
@@ -155,8 +157,9 @@ TEST_CASE("cp: targets that do not fit are refused and left as they are") {
                   "open data/no/ in the root file system: does not");
     check_refused(cp(bundle, {file, inside(bundle, "/data/dir")}), "'file' is a directory already");
     check_refused(cp(bundle, {file, inside(bundle, "/dev/null")}), "'null' is a device already");
+    check_refused(cp(bundle, {file, inside(bundle, "/etc/mounted")}), "hint: something is mounted there");
     check_refused(cp(bundle, {"-", inside(bundle, "/data")}), "the target is a directory");
-    check_refused(cp(bundle, {inside(bundle, "/data"), "-"}), "the source is a directory");
+    check_refused(cp(bundle, {inside(bundle, "/data"), "-"}), "'/data' is a directory");
     check_refused(cp(bundle, {inside(bundle, "/nothing"), dir}),
                   "open nothing in the root file system: does not exist");
     check_refused(cp(bundle, {bundle.host() / "nothing", inside(bundle, "/data")}), "does not exist (ENOENT)");
@@ -386,8 +389,8 @@ TEST_CASE("cp: to a tmpfs that belongs to the container's user namespace") {
     make_tree(bundle.host() / "tree");
     check_copied(cp(bundle, {bundle.host() / "tree", inside(bundle, "/data")}));
     const json seen = json::parse(container.exec({}, {"/probe", "stat", "/data/tree/plain"}).out);
-    CHECK(seen["uid"] == 7);
-    CHECK(seen["gid"] == 8);
+    CHECK(seen.at("uid") == 7);
+    CHECK(seen.at("gid") == 8);
     check_copied(cp(bundle, {inside(bundle, "/data/tree"), bundle.host() / "back"}, {.umask = 0}));
     CHECK(describe(bundle.host() / "back") == describe(bundle.host() / "tree"));
 }

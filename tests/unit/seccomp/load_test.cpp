@@ -1,17 +1,21 @@
 // Filters in the kernel: what a process under one can and cannot do.
 #include "seccomp/load.hpp"
 
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <functional>
+#include <thread>
 
 #include "calls.hpp"
+#include "seccomp/reporting.hpp"
 #include "support/temp_dir.hpp"
 
 namespace pinfold::testing {
@@ -33,6 +37,15 @@ int status_under(const SeccompFilter& filter, const std::function<int()>& work) 
         if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 200;
         return load_seccomp(filter) ? work() : 201;
     });
+}
+
+// One denied call, by a thread that is not under the filter itself; the call's name.
+std::string answer_denial(int listener, const SeccompFilter& plain) {
+    seccomp_notif asked{};
+    if (::ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) return "nothing";
+    seccomp_notif_resp response{asked.id, 0, -denial_errno(plain.program, asked.data), 0};
+    if (::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) != 0) return "nobody";
+    return syscall_name(asked.data.arch, asked.data.nr);
 }
 
 int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
@@ -74,6 +87,27 @@ TEST_CASE("the kernel takes every flag that needs no listener, and the ENOSYS in
     const int status = status_under(compiled(section), [] {
         if (::syscall(SYS_getppid) != -1 || errno != EPERM) return 1;
         return ::syscall(SYS_clone3, nullptr, 0) == -1 && errno == ENOSYS ? 0 : 2;
+    });
+    CHECK(exit_code(status) == 0);
+}
+
+TEST_CASE("a denial reaches the listener of a reporting filter, and has the answer that it would have had without") {
+    const SeccompFilter plain = compiled(profile("SCMP_ACT_ALLOW", {rule_errno({"mount"}, "SCMP_ACT_ERRNO", EXDEV)}));
+    const int status = status_of_child([&] {
+        std::atomic<int> listener = -1;
+        std::string seen;
+        std::thread supervisor([&] {
+            listener.wait(-1);
+            seen = answer_denial(listener, plain);
+        });
+        if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 200;
+        const Result<int> loaded = load_seccomp(with_reporting(plain));
+        if (!loaded) return 201;
+        listener = *loaded;
+        listener.notify_one();
+        const int code = ::syscall(SYS_mount, nullptr, nullptr, nullptr, 0, nullptr) == 0 ? 0 : errno;
+        supervisor.join();
+        return code != EXDEV ? 1 : seen != "mount" ? 2 : 0;
     });
     CHECK(exit_code(status) == 0);
 }

@@ -1,0 +1,494 @@
+// cp against a container that plants links, swaps directories and looks for the process that copies; and against
+// SIGKILL at a bad moment. What must not be reached lies in the test's directory on the host.
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/strings.hpp"
+#include "cp.hpp"
+
+using namespace pinfold::integration;
+
+namespace {
+
+using As = Container::As;
+
+constexpr const char* kSecret = "the host's own";
+
+// A directory with a file, on the host.
+fs::path make_vault(const Bundle& bundle) {
+    const fs::path vault = bundle.host() / "vault";
+    fs::create_directories(vault);
+    write_text(vault / "secret", kSecret);
+    fs::permissions(vault, fs::perms(0777));
+    fs::permissions(bundle.host(), fs::perms(0777));
+    return vault;
+}
+
+void check_untouched(const fs::path& vault) {
+    CHECK(read_text(vault / "secret") == kSecret);
+    CHECK(std::distance(fs::directory_iterator(vault), {}) == 1);
+}
+
+// Does nothing but exchange two names, as fast as it can.
+class Exchanger {
+public:
+    Exchanger(const fs::path& one, const fs::path& other) : pid_(::fork()) {
+        if (pid_ != 0) return;
+        for (;;) ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+    }
+    ~Exchanger() {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    Exchanger(const Exchanger&) = delete;
+    Exchanger& operator=(const Exchanger&) = delete;
+
+private:
+    pid_t pid_;
+};
+
+// cp from standard input, held in the middle: when as much has been taken as this, its process in the container works.
+class HeldCopy {
+public:
+    HeldCopy(const Bundle& bundle, const std::string& target, const SpawnOptions& spawn = {}) {
+        int ends[2];
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        const UniqueFd input(ends[0]);
+        feed_ = UniqueFd(ends[1]);
+        SpawnOptions options = spawn;
+        options.fds.push_back({0, input.get()});
+        copying_ = std::make_unique<Process>(bundle.verb({"cp", "-", inside(bundle, target)}), options);
+        const std::string much(1'000'000, 'x');  // more than pipe and socket hold
+        REQUIRE(::write(feed_.get(), much.data(), much.size()) == ssize_t(much.size()));
+        const std::string pid = std::to_string(copying_->pid());
+        helper_ = static_cast<pid_t>(std::stol(read_text("/proc/" + pid + "/task/" + pid + "/children")));
+        pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, helper_, 0)));
+    }
+
+    fs::path helper() const { return fs::path("/proc") / std::to_string(helper_); }
+    bool helper_ends() const { return await_readable(pidfd_.get()); }
+    void kill() { copying_->signal(SIGKILL); }
+    Ended finish() {
+        feed_.reset();
+        return copying_->finish();
+    }
+
+private:
+    UniqueFd feed_;
+    std::unique_ptr<Process> copying_;
+    pid_t helper_ = 0;
+    UniqueFd pidfd_;
+};
+
+// "1000 1000 1000 1000" of "Uid:\t1000\t1000...".
+std::string status_line(const fs::path& proc, const std::string& key) {
+    std::istringstream lines(read_text(proc / "status"));
+    for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with(key + ":")) continue;
+        std::istringstream words(line.substr(key.size() + 1));
+        std::string out;
+        for (std::string word; words >> word;) out += (out.empty() ? "" : " ") + word;
+        return out;
+    }
+    return "missing";
+}
+
+// pinfold itself under strace, not its process in the container.
+Ended cp_traced(const Bundle& bundle, const std::vector<std::string>& options, const std::vector<std::string>& words) {
+    std::vector<std::string> line = {"/usr/bin/strace", "-o", bundle.host() / "trace"};
+    line.insert(line.end(), options.begin(), options.end());
+    std::vector<std::string> command = words;
+    command.insert(command.begin(), "cp");
+    command = bundle.verb(command);
+    line.insert(line.end(), command.begin(), command.end());
+    return run_program(line, {.env = {"ASAN_OPTIONS=detect_leaks=0"}});
+}
+
+std::vector<std::string> names_in(const fs::path& directory) {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+}  // namespace
+
+TEST_CASE("cp attacks: a link at the target is replaced, not followed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const fs::path vault = make_vault(bundle);
+    const Container container(waiting(bundle), As::running);
+    write_text(bundle.host() / "file", "new");
+    const fs::path link = bundle.rootfs() / "data/link";
+    for (const std::string& target :
+         {(vault / "secret").string(), "../../../../../../../../../.." + (vault / "secret").string(),
+          (vault / "new").string(), std::string("/etc/passwd")}) {
+        CAPTURE(target);
+        fs::remove(link);
+        fs::create_symlink(target, link);
+        check_copied(cp(bundle, {bundle.host() / "file", inside(bundle, "/data/link")}));
+        CHECK(look_at(link).st_size == 3);
+        CHECK(S_ISREG(look_at(link).st_mode));
+    }
+    // Below the named target, too.
+    fs::create_directories(bundle.host() / "tree/sub");
+    write_text(bundle.host() / "tree/secret", "new");
+    fs::create_directories(bundle.rootfs() / "data/tree");
+    fs::create_symlink(vault / "secret", bundle.rootfs() / "data/tree/secret");
+    fs::create_symlink(vault, bundle.rootfs() / "data/tree/sub");
+    check_refused(cp(bundle, {bundle.host() / "tree", inside(bundle, "/data")}), "'sub' is there already");
+    fs::remove(bundle.rootfs() / "data/tree/sub");
+    check_copied(cp(bundle, {bundle.host() / "tree", inside(bundle, "/data")}));
+    CHECK(read_text(bundle.rootfs() / "data/tree/secret") == "new");
+    check_untouched(vault);
+}
+
+TEST_CASE("cp attacks: a link on the way leads to nothing but the container's own files") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const fs::path vault = make_vault(bundle);
+    const Container container(waiting(bundle), As::running);
+    write_text(bundle.host() / "file", "new");
+    const std::string up = "../../../../../../../../../..";
+    for (const std::string& target : {vault.string(), up + vault.string()}) {
+        CAPTURE(target);
+        const fs::path twin = bundle.rootfs() / vault.relative_path();
+        fs::remove_all(bundle.rootfs() / vault.relative_path().begin()->string());
+        fs::remove(bundle.rootfs() / "data/link");
+        fs::create_symlink(target, bundle.rootfs() / "data/link");
+        check_refused(cp(bundle, {bundle.host() / "file", inside(bundle, "/data/link/new")}), "does not exist");
+        check_refused(cp(bundle, {inside(bundle, "/data/link/secret"), "-"}), "does not exist");
+        // The same place in the container's root is what it stands for.
+        fs::create_directories(twin);
+        write_text(twin / "secret", "the container's");
+        check_copied(cp(bundle, {bundle.host() / "file", inside(bundle, "/data/link/new")}));
+        CHECK(read_text(twin / "new") == "new");
+        CHECK(cp(bundle, {inside(bundle, "/data/link/secret"), "-"}).out == "the container's");
+        CHECK(cp(bundle, {inside(bundle, "/data/../../../../../" + vault.string() + "/secret"), "-"}).out ==
+              "the container's");
+    }
+    check_untouched(vault);
+}
+
+TEST_CASE("cp attacks: a source that is a link gives the container's file, never the host's") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const fs::path vault = make_vault(bundle);
+    const Container container(waiting(bundle), As::running);
+    fs::create_symlink(vault / "secret", bundle.rootfs() / "data/link");
+    check_refused(cp(bundle, {inside(bundle, "/data/link"), bundle.host() / "out"}), "does not exist");
+    CHECK_FALSE(fs::exists(fs::symlink_status(bundle.host() / "out")));
+    write_text(bundle.rootfs() / "etc/own", "the container's");
+    fs::create_symlink("/etc/own", bundle.rootfs() / "data/own");
+    check_copied(cp(bundle, {inside(bundle, "/data/own"), bundle.host() / "out"}));
+    CHECK(S_ISREG(look_at(bundle.host() / "out").st_mode));
+    CHECK(read_text(bundle.host() / "out") == "the container's");
+}
+
+TEST_CASE("cp attacks: links of /proc that lead to other roots and files are refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    // A process of the host that the container sees, and that the payload's user may look into.
+    Bundle bundle;
+    const fs::path vault = make_vault(bundle);
+    bundle.drop_namespace("pid");
+    bundle.config["process"]["user"] = {{"uid", kNobodySpecial}, {"gid", kNobodySpecial}};
+    bundle.config["process"].erase("capabilities");
+    const Process victim({"sleep", "1000"}, {.uid = kNobodySpecial, .directory = vault});
+    const Container container(waiting(bundle), As::running);
+    write_text(bundle.host() / "file", "new");
+    const std::string pid = std::to_string(victim.pid());
+    for (const std::string& path : {"/proc/" + pid + "/root" + vault.string(), "/proc/" + pid + "/cwd",
+                                    "/proc/self/root" + vault.string(), "/proc/1/root" + vault.string()}) {
+        CAPTURE(path);
+        const Ended out = cp(bundle, {inside(bundle, path + "/secret"), "-"});
+        CHECK(out.status == 1);
+        CHECK(out.out.empty());
+        CHECK(cp(bundle, {bundle.host() / "file", inside(bundle, path + "/new")}).status == 1);
+    }
+    check_refused(cp(bundle, {inside(bundle, "/proc/" + pid + "/cwd/secret"), "-"}), "ELOOP");
+    check_refused(cp(bundle, {inside(bundle, "/proc/" + pid + "/fd/0"), "-"}), "(E");
+    check_untouched(vault);
+}
+
+TEST_CASE("cp attacks: directories that are exchanged for links while it copies") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const fs::path vault = make_vault(bundle);
+    const Container container(waiting(bundle), As::running);
+    const fs::path tree = bundle.rootfs() / "data/tree";
+    fs::create_directories(tree / "swapped");
+    write_text(tree / "swapped/secret", "the container's");
+    fs::create_symlink(vault, bundle.rootfs() / "data/link");
+    write_text(bundle.host() / "file", "new");
+    const Exchanger exchanger(tree / "swapped", bundle.rootfs() / "data/link");
+    int copied = 0;
+    int refused = 0;
+    const int rounds = pinfold::testing::slow_machine() ? 5 : 200;
+    for (int round = 0; round < rounds; ++round) {
+        const Ended file = cp(bundle, {inside(bundle, "/data/tree/swapped/secret"), "-"});
+        CHECK(file.out == (file.status == 0 ? "the container's" : ""));
+        ++(file.status == 0 ? copied : refused);
+        cp(bundle, {bundle.host() / "file", inside(bundle, "/data/tree/swapped/new")});
+        const fs::path out = bundle.host() / "out";
+        cp(bundle, {inside(bundle, "/data/tree"), out});
+        if (fs::is_symlink(out / "swapped")) CHECK_MESSAGE(false, "a link that leads out was copied");
+        else if (fs::exists(out / "swapped/secret")) CHECK(read_text(out / "swapped/secret") == "the container's");
+        fs::remove_all(out);
+    }
+    if (!pinfold::testing::slow_machine()) {
+        CHECK(copied > 0);
+        CHECK(refused > 0);
+    }
+    check_untouched(vault);
+}
+
+TEST_CASE("cp attacks: links planted in a directory that container and host share") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const fs::path vault = make_vault(bundle);
+    const fs::path shared = bundle.host() / "shared";
+    fs::create_directories(shared / "tree");
+    bundle.bind(shared, "/data");
+    const Container container(waiting(bundle), As::running);
+    write_text(bundle.rootfs() / "tmp/file", "new");
+    fs::create_directories(bundle.rootfs() / "tmp/tree/sub");
+    write_text(bundle.rootfs() / "tmp/tree/secret", "new");
+    write_text(bundle.rootfs() / "tmp/tree/sub/secret", "new");
+    fs::create_symlink(vault / "secret", shared / "file");
+    fs::create_symlink(vault, shared / "directory");
+    fs::create_symlink(vault / "secret", shared / "tree/secret");
+    fs::create_symlink(vault, shared / "tree/sub");
+    // As a source on the host.
+    check_refused(cp(bundle, {shared / "file", inside(bundle, "/tmp/leaked")}), "is a symbolic link");
+    check_refused(cp(bundle, {shared / "directory", inside(bundle, "/tmp/leaked")}), "is a symbolic link");
+    CHECK_FALSE(fs::exists(bundle.rootfs() / "tmp/leaked"));
+    check_copied(cp(bundle, {shared / "tree", inside(bundle, "/tmp/links")}));
+    CHECK(fs::is_symlink(bundle.rootfs() / "tmp/links/secret"));
+    CHECK(fs::is_symlink(bundle.rootfs() / "tmp/links/sub"));
+    // As a target on the host.
+    check_refused(cp(bundle, {inside(bundle, "/tmp/file"), shared / "file"}), "is a symbolic link");
+    check_refused(cp(bundle, {inside(bundle, "/tmp/file"), shared / "directory"}), "is a symbolic link");
+    check_refused(cp(bundle, {inside(bundle, "/tmp/tree/."), shared / "tree"}), "'sub' is there already");
+    check_untouched(vault);
+    // Only where the caller says so.
+    check_copied(cp(bundle, {inside(bundle, "/tmp/file"), (shared / "directory").string() + "/"}));
+    CHECK(read_text(vault / "file") == "new");
+}
+
+TEST_CASE("cp attacks: links that would lead a reader of the copy astray stay inside") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    const fs::path tree = bundle.rootfs() / "data/tree";
+    fs::create_directories(tree / "sub/below");
+    struct Link {
+        std::string name;
+        std::string target;
+        bool allowed;
+    };
+    const Link links[] = {
+        {"link", "sub", true},
+        {"link", "./sub/below/", true},
+        {"link", ".", true},
+
+        {"link", "..", false},
+        {"link", "/etc/passwd", false},
+        {"link", "../tree/sub", false},
+        {"link", "sub/..", false},
+        {"link", "sub/../../x", false},
+        {"sub/link", "..", true},
+        {"sub/link", "../sub/below", true},
+        {"sub/link", "../..", false},
+        {"sub/link", ".././..", false},
+        {"sub/below/link", "../../x", true},
+        {"sub/below/link", "../../../x", false},
+    };
+    for (const Link& link : links) {
+        CAPTURE(link.name);
+        CAPTURE(link.target);
+        fs::create_symlink(link.target, tree / link.name);
+        const Ended ended = cp(bundle, {inside(bundle, "/data/tree"), bundle.host() / "out"});
+        if (link.allowed) check_copied(ended);
+        else check_refused(ended, "'link' leads out of the copied tree, to '" + link.target + "'\nhint: ");
+        CHECK(fs::is_symlink(bundle.host() / "out" / link.name) == link.allowed);
+        fs::remove_all(bundle.host() / "out");
+        check_copied(cp(bundle, {"--outward-links", inside(bundle, "/data/tree"), bundle.host() / "out"}));
+        CHECK(fs::read_symlink(bundle.host() / "out" / link.name) == link.target);
+        fs::remove_all(bundle.host() / "out");
+        fs::remove(tree / link.name);
+    }
+}
+
+TEST_CASE("cp attacks: no more rights than the payload's user, not even its capabilities") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const uid_t uid : {0U, 1000U}) {
+        CAPTURE(uid);
+        Bundle bundle;
+        bundle.config["process"]["user"] = {{"uid", uid}, {"gid", uid}};
+        for (const char* set : {"bounding", "effective", "permitted"}) {
+            bundle.config["process"]["capabilities"][set] = {"CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN"};
+        }
+        const fs::path closed = bundle.rootfs() / "data/closed";
+        fs::create_directories(closed);
+        write_text(closed / "file", "of another user");
+        fs::permissions(closed / "file", fs::perms(0600));
+        REQUIRE(::chown((closed / "file").c_str(), 4242, 4242) == 0);
+        REQUIRE(::chown(closed.c_str(), 4242, 4242) == 0);
+        const Container container(waiting(bundle), As::running);
+        write_text(bundle.host() / "file", "new");
+        check_refused(cp(bundle, {inside(bundle, "/data/closed/file"), "-"}), "access denied (EACCES)");
+        check_refused(cp(bundle, {bundle.host() / "file", inside(bundle, "/data/closed/new")}),
+                      "access denied (EACCES)");
+        check_refused(cp(bundle, {bundle.host() / "file", inside(bundle, "/data/closed/file")}), "access denied");
+        CHECK(names_in(closed) == std::vector<std::string>{"file"});
+    }
+}
+
+TEST_CASE("cp attacks: the process in the container has the payload's user and nothing else") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool mapped : {false, true}) {
+        CAPTURE(mapped);
+        Bundle bundle;
+        if (mapped) map_ids(bundle);
+        bundle.config["process"]["user"] = {{"uid", 1000}, {"gid", 1001}, {"additionalGids", {7}}};
+        fs::permissions(bundle.rootfs() / "data", fs::perms(0777));
+        const Container container(waiting(bundle), As::running);
+        const UniqueFd callers(::open((bundle.host()).c_str(), O_RDONLY | O_DIRECTORY));
+        HeldCopy copy(bundle, "/data/file", {.fds = {{9, callers.get()}}});
+        const auto ids = [&](unsigned id) {
+            const std::string text = std::to_string((mapped ? 100000 : 0) + id);
+            return pinfold::concat(text, " ", text, " ", text, " ", text);
+        };
+        CHECK(status_line(copy.helper(), "Uid") == ids(1000));
+        CHECK(status_line(copy.helper(), "Gid") == ids(1001));
+        CHECK(status_line(copy.helper(), "Groups") == (mapped ? "100007" : "7"));
+        for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapAmb"}) {
+            CHECK(status_line(copy.helper(), set) == "0000000000000000");
+        }
+        CHECK(status_line(copy.helper(), "NoNewPrivs") == "1");
+        CHECK(look_at(copy.helper() / "environ").st_uid == 0);  // not dumpable
+        CHECK(fs::equivalent(copy.helper() / "root/probe", bundle.rootfs() / "probe"));
+        for (const auto& fd : fs::directory_iterator(copy.helper() / "fd")) {
+            const std::string target = fs::read_symlink(fd.path()).string();
+            CHECK_MESSAGE(target.find(bundle.host().string()) == std::string::npos, target);
+            CHECK_MESSAGE(target.find("pipe:") == std::string::npos, target);
+        }
+        const json seen = json::parse(container.exec({}, {"/probe", "list", "/proc"}).out).at("names");
+        const auto is_pid = [](const json& name) { return std::isdigit(name.get<std::string>()[0]) != 0; };
+        CHECK(std::ranges::count_if(seen, is_pid) == 2);  // the payload and the probe
+        check_copied(copy.finish());
+        CHECK(look_at(bundle.rootfs() / "data/file").st_size == 1'000'000);
+    }
+}
+
+TEST_CASE("cp attacks: its process cannot be looked into where the container sees it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.drop_namespace("pid");
+    bundle.config["process"]["user"] = {{"uid", 1000}, {"gid", 1000}};
+    fs::permissions(bundle.rootfs() / "data", fs::perms(0777));
+    const Container container(waiting(bundle), As::running);
+    HeldCopy copy(bundle, "/data/file");
+    for (const char* file : {"mem", "environ", "exe", "root/probe"}) {
+        CAPTURE(file);
+        const json answer = json::parse(container.exec({}, {"/probe", "open", copy.helper() / file, "ro"}).out);
+        CHECK(answer.at("ok") == false);
+    }
+    const json listed = json::parse(container.exec({}, {"/probe", "list", copy.helper() / "fd"}).out);
+    CHECK(listed.value("errno", "") == "EACCES");
+    check_copied(copy.finish());
+}
+
+TEST_CASE("cp attacks: SIGKILL on the way in leaves no process and no file") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    for (const char* before : {"", "the old text"}) {
+        if (*before != '\0') write_text(bundle.rootfs() / "data/file", before);
+        const std::vector<std::string> names = names_in(bundle.rootfs() / "data");
+        HeldCopy copy(bundle, "/data/file");
+        copy.kill();
+        CHECK(copy.finish().status == 128 + SIGKILL);
+        CHECK(copy.helper_ends());
+        CHECK(names_in(bundle.rootfs() / "data") == names);
+        CHECK(read_text(bundle.rootfs() / "data/file") == before);
+    }
+}
+
+TEST_CASE("cp attacks: SIGKILL at any of its system calls leaves a file whole or not at all") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    const std::string text(200'000, 'x');
+    write_text(bundle.rootfs() / "data/file", text);
+    const fs::path target = bundle.host() / "target";
+    fs::create_directories(target);
+    const std::vector<std::string> words = {inside(bundle, "/data/file"), target / "file"};
+    check_copied(cp_traced(bundle, {}, words));
+    std::istringstream calls(read_text(bundle.host() / "trace"));
+    std::map<std::string, int> counts;
+    int points = 0;
+    for (std::string call; std::getline(calls, call);) {
+        const std::string name = call.substr(0, call.find('('));
+        if (name.size() == call.size()) continue;
+        const int number = ++counts[name];
+        if (++points % (pinfold::testing::slow_machine() ? 20 : 1) != 0) continue;
+        CAPTURE(call);
+        fs::remove(target / "file");
+        cp_traced(bundle, {"-e", "inject=" + name + ":signal=KILL:when=" + std::to_string(number)}, words);
+        const std::vector<std::string> names = names_in(target);
+        if (names.empty()) continue;
+        CHECK(names == std::vector<std::string>{"file"});
+        CHECK(look_at(target / "file").st_size == off_t(text.size()));
+    }
+    CHECK(counts["linkat"] == 1);
+}
+
+TEST_CASE("cp attacks: a full file system, and one without unnamed files, leave no half a file") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    write_text(bundle.rootfs() / "data/file", "text");
+    const fs::path target = bundle.host() / "target";
+    fs::create_directories(target);
+    const std::vector<std::string> words = {inside(bundle, "/data/file"), target / "file"};
+    check_copied(cp_traced(bundle, {"-e", "trace=openat"}, words));
+    fs::remove(target / "file");
+    std::istringstream calls(read_text(bundle.host() / "trace"));
+    int number = 0;
+    for (std::string call; call.find("O_TMPFILE") == std::string::npos && std::getline(calls, call);) {
+        if (call.starts_with("openat(")) ++number;  // signals have lines, too
+    }
+    const std::string unsupported = "inject=openat:error=EOPNOTSUPP:when=" + std::to_string(number);
+    const std::string full = "inject=pwrite64:error=ENOSPC";
+    check_refused(cp_traced(bundle, {"-e", full}, words), "'file': write: no space left on device (ENOSPC)");
+    CHECK(names_in(target).empty());
+    check_refused(cp_traced(bundle, {"-e", unsupported, "-e", full}, words), "no space left");
+    CHECK(names_in(target).empty());
+    for (int round = 0; round < 2; ++round) {
+        check_copied(cp_traced(bundle, {"-e", unsupported}, words));
+        CHECK(read_text(bundle.host() / "trace").find(".pinfold-") != std::string::npos);
+        CHECK(names_in(target) == std::vector<std::string>{"file"});
+        CHECK(read_text(target / "file") == "text");
+    }
+}
