@@ -1,4 +1,5 @@
 // pinfold delete.
+#include "cli/audited.hpp"
 #include "cli/verbs.hpp"
 #include "process/lifetime.hpp"
 #include "state/lifecycle.hpp"
@@ -18,14 +19,19 @@ Result<void> remove_it(const std::string& root, const DeleteOptions& options) {
     return destroy_container(root, state);
 }
 
-}  // namespace
-
-Result<int> verb_delete(const DeleteOptions& options, const CommandLine& line) {
-    Result<void> removed = remove_it(line.global.root, options);
+Result<int> delete_it(const std::string& root, const DeleteOptions& options) {
+    Result<void> removed = remove_it(root, options);
     // Engines tidy up by a forced delete, whether or not there is something to tidy.
     const bool done = removed || (options.force && removed.error().code == kNoSuchContainer);
     if (!done) return std::move(removed).error();
     return 0;
+}
+
+}  // namespace
+
+Result<int> verb_delete(const DeleteOptions& options, const CommandLine& line) {
+    const AuditEvent event{"delete", options.id, "", {{"force", options.force ? "true" : "false"}}};
+    return audited(line, event, [&] { return delete_it(line.global.root, options); });
 }
 
 }  // namespace pinfold

@@ -2,8 +2,10 @@
 #include "process/exec.hpp"
 #include <unistd.h>
 
+#include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
+#include "cli/audited.hpp"
 #include "cli/child_checks.hpp"
 #include "cli/result_file.hpp"
 #include "cli/verbs.hpp"
@@ -52,6 +54,14 @@ Result<Process> wanted_process(const Spec& spec, const ExecOptions& options) {
     return process;
 }
 
+AuditEvent event_of(const ExecOptions& options, const std::string& config, const Process& process) {
+    return {"exec",
+            options.id,
+            to_hex(sha256(config)),
+            {{"args", json_list(process.args)},
+             {"user", options.user.empty() ? std::to_string(process.user.uid) : json_quoted(options.user)}}};
+}
+
 bool is_watched(const ExecOptions& options) {
     return !options.timeout.empty() || !options.result.empty() || !options.output_limit.empty() || options.capture;
 }
@@ -85,9 +95,13 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     TRY(check_child_options(options.child, overrides.process));
     const ExecPlan plan = plan_exec(std::move(spec), options.id, overrides, gather_host_facts());
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
-    mark_use(line.global.root, options.id);
-    if (is_watched(options)) return run_watched(plan, state, options, with_cache(options.child, line.global));
-    return exec_in_container({plan, state, options.cgroup, with_cache(options.child, line.global)});
+    const AuditTrail trail = TRY(open_audit(line.global));
+    const auto exec = [&]() -> Result<int> {
+        mark_use(line.global.root, options.id);
+        if (is_watched(options)) return run_watched(plan, state, options, with_cache(options.child, line.global));
+        return exec_in_container({plan, state, options.cgroup, with_cache(options.child, line.global)});
+    };
+    return trail.is_on() ? audited(trail, event_of(options, config, overrides.process), exec) : exec();
 }
 
 }  // namespace pinfold

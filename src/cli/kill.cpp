@@ -8,6 +8,7 @@
 #include "base/strings.hpp"
 #include "cgroup/freeze.hpp"
 #include "cgroup/processes.hpp"
+#include "cli/audited.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/init_process.hpp"
 #include "state/lifecycle.hpp"
@@ -71,11 +72,8 @@ Result<void> signal_all(const ContainerState& state, int signal) {
     return {};
 }
 
-}  // namespace
-
-Result<int> verb_kill(const KillOptions& options, const CommandLine& line) {
-    const int signal = TRY(signal_number(options.signal));
-    const ContainerState state = TRY(load_state(line.global.root, options.id));
+Result<int> kill_it(const std::string& root, const KillOptions& options, int signal) {
+    const ContainerState state = TRY(load_state(root, options.id));
     if (options.all && state.record.cgroup.exists()) {
         TRY(signal_all(state, signal));
         return 0;
@@ -84,6 +82,15 @@ Result<int> verb_kill(const KillOptions& options, const CommandLine& line) {
     TRY(check_operation(Operation::kill, state));
     TRY(signal_init(state, signal));
     return 0;
+}
+
+}  // namespace
+
+Result<int> verb_kill(const KillOptions& options, const CommandLine& line) {
+    const int signal = TRY(signal_number(options.signal));
+    const AuditEvent event{
+        "kill", options.id, "", {{"signal", std::to_string(signal)}, {"all", options.all ? "true" : "false"}}};
+    return audited(line, event, [&] { return kill_it(line.global.root, options, signal); });
 }
 
 }  // namespace pinfold

@@ -20,6 +20,7 @@ struct GlobalOptions {
     CgroupManager cgroup_manager = CgroupManager::cgroupfs;
     std::optional<bool> rootless;  // empty: what the caller's uid says
     std::string policy;            // on top of the system's; empty: none
+    std::string audit;             // log events to this file, too; empty: only where a policy says
 };
 
 // create and run, which has --detach and the last two, too.
@@ -173,6 +174,14 @@ struct SeccompShowOptions {
 struct SeccompDiffOptions {
     std::string from;
     std::string to;
+};
+
+// show and verify, which has the file alone.
+struct AuditOptions {
+    std::string file;       // empty: the policy's
+    std::string container;  // empty: all
+    std::string event;      // empty: all
+    bool json = false;
 };
 
 struct CommandLine {

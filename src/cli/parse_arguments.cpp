@@ -51,6 +51,7 @@ void add_global_options(CLI::App& app, GlobalOptions& options) {
     app.add_option("--policy", options.policy,
                    "forbid what this file forbids, besides what /etc/pinfold/policy.json does")
         ->type_name("FILE");
+    app.add_option("--audit", options.audit, "log what is done with containers to this file")->type_name("FILE");
 }
 
 void add_id(CLI::App& verb, std::string& id) { verb.add_option("ID", id, "the container")->required(); }
@@ -264,6 +265,17 @@ void add_seccomp_diff_options(CLI::App& verb, SeccompDiffOptions& options) {
     verb.add_option("OTHER", options.to, "the one to compare it with")->required();
 }
 
+void add_audit_file(CLI::App& verb, AuditOptions& options) {
+    verb.add_option("FILE", options.file, "the log; default: the one that --audit or the policy names");
+}
+
+void add_audit_show_options(CLI::App& verb, AuditOptions& options) {
+    add_audit_file(verb, options);
+    verb.add_option("--id", options.container, "events of this container only")->type_name("ID");
+    verb.add_option("--event", options.event, "events of this kind only")->type_name("EVENT");
+    verb.add_flag("--json", options.json, "print the lines as they are");
+}
+
 // Not one that a program is likely to end with: callers tell the two apart by it.
 constexpr int kExecFailed = 255;
 constexpr int kSandboxFailed = 125;
@@ -335,9 +347,15 @@ constexpr Verb kSeccompVerbs[] = {
      add_verb<SeccompDiffOptions, add_seccomp_diff_options, verb_seccomp_diff>},
 };
 
-void add_seccomp_verbs(CLI::App& verb, CommandLine& line) {
+constexpr Verb kAuditVerbs[] = {
+    {"show", "print the events", add_verb<AuditOptions, add_audit_show_options, verb_audit_show>},
+    {"verify", "find out whether the log was changed", add_verb<AuditOptions, add_audit_file, verb_audit_verify>},
+};
+
+template <const auto& verbs>
+void add_verbs_below(CLI::App& verb, CommandLine& line) {
     verb.require_subcommand(1);
-    for (const Verb& below : kSeccompVerbs) below.add(*verb.add_subcommand(below.name, below.purpose), line);
+    for (const Verb& below : verbs) below.add(*verb.add_subcommand(below.name, below.purpose), line);
 }
 
 constexpr Verb kVerbs[] = {
@@ -357,11 +375,12 @@ constexpr Verb kVerbs[] = {
     {"events", "print statistics and events of a container", add_verb<EventsOptions, add_events_options, verb_events>},
     {"cp", "copy files into a container, or out of it", add_verb<CpOptions, add_cp_options, verb_cp>},
     {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, run_spec>},
+    {"audit", "read and check the log of what was done", add_verbs_below<kAuditVerbs>},
     {"sandbox", "run a program that is not trusted, under limits, and tell what it did",
      add_verb<SandboxOptions, add_sandbox_options, verb_sandbox>},
     {"prune", "remove sandboxes that have ended or are not used",
      add_verb<PruneOptions, add_prune_options, verb_prune>},
-    {"seccomp", "show and compare seccomp profiles", add_seccomp_verbs},
+    {"seccomp", "show and compare seccomp profiles", add_verbs_below<kSeccompVerbs>},
     {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
 };
 

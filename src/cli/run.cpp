@@ -6,7 +6,9 @@
 #include <cstdlib>
 
 #include "base/clock.hpp"
+#include "base/sha256.hpp"
 #include "base/strings.hpp"
+#include "cli/audited.hpp"
 #include "cli/child_checks.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/own_binary.hpp"
@@ -69,8 +71,25 @@ HostFacts facts_for(const GlobalOptions& global) {
     return facts;
 }
 
+AuditEvent event_of(const std::string& name, const NewContainer& container, const Spec& spec) {
+    return {name,
+            container.record.id,
+            to_hex(sha256(container.config)),
+            {{"bundle", json_quoted(container.record.bundle)}, {"args", json_list(spec.process->args)}}};
+}
+
+// The binary is protected before that, or its second start would log the event again.
 template <class Launch>
-Result<int> with_plan(const RunOptions& options, const CommandLine& line, Launch launch) {
+Result<int> launch_audited(const std::string& name, const NewContainer& container, const Spec& spec,
+                           const CommandLine& line, Launch launch) {
+    const AuditTrail trail = TRY(open_audit(line.global));
+    if (!trail.is_on()) return launch(trail);
+    if (container.plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
+    return audited(trail, event_of(name, container, spec), [&] { return launch(trail); });
+}
+
+template <class Launch>
+Result<int> with_plan(const std::string& name, const RunOptions& options, const CommandLine& line, Launch launch) {
     TRY(check_container_id(options.id));
     std::string bundle = TRY(absolute(options.bundle));
     const std::string file = options.config.empty() ? concat(bundle, "/config.json") : options.config;
@@ -84,22 +103,34 @@ Result<int> with_plan(const RunOptions& options, const CommandLine& line, Launch
         TRY(print(dump_plan(plan)));
         return 0;
     }
-    return launch(NewContainer{plan, make_record(plan, spec), std::move(config)}, launch_options(options, line));
+    const NewContainer container{plan, make_record(plan, spec), std::move(config)};
+    return launch_audited(name, container, spec, line, [&](const AuditTrail& trail) {
+        return launch(container, launch_options(options, line), trail);
+    });
 }
 
 }  // namespace
 
 Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
-    return with_plan(options, line, run_container);
+    const auto run = [](const NewContainer& container, const LaunchOptions& launch, const AuditTrail& trail) {
+        Result<int> ended = run_container(container, launch);
+        if (ended && !launch.child.detach) {
+            append_or_warn(trail, {"end", container.record.id, "", {{"exit_code", std::to_string(*ended)}}});
+        }
+        return ended;
+    };
+    return with_plan("run", options, line, run);
 }
 
 Result<int> verb_create(const RunOptions& options, const CommandLine& line) {
     RunOptions background = options;
     background.child.detach = true;
-    return with_plan(background, line, [](const NewContainer& container, const LaunchOptions& launch) -> Result<int> {
+    const auto create = [](const NewContainer& container, const LaunchOptions& launch,
+                           const AuditTrail&) -> Result<int> {
         TRY(create_container(container, launch));
         return 0;
-    });
+    };
+    return with_plan("create", background, line, create);
 }
 
 }  // namespace pinfold

@@ -1,16 +1,25 @@
 // pinfold start.
+#include "cli/audited.hpp"
 #include "cli/verbs.hpp"
 #include "process/lifetime.hpp"
 #include "state/lifecycle.hpp"
 
 namespace pinfold {
 
-Result<int> verb_start(const std::string& id, const CommandLine& line) {
-    const StateLock lock = TRY(StateLock::take(line.global.root, id));
-    const ContainerState state = TRY(load_state(line.global.root, id));
+namespace {
+
+Result<int> start_it(const std::string& root, const std::string& id) {
+    const StateLock lock = TRY(StateLock::take(root, id));
+    const ContainerState state = TRY(load_state(root, id));
     TRY(check_operation(Operation::start, state));
-    TRY(start_container(line.global.root, state));
+    TRY(start_container(root, state));
     return 0;
+}
+
+}  // namespace
+
+Result<int> verb_start(const std::string& id, const CommandLine& line) {
+    return audited(line, {"start", id, "", {}}, [&] { return start_it(line.global.root, id); });
 }
 
 }  // namespace pinfold

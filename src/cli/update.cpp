@@ -5,6 +5,7 @@
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cgroup/update.hpp"
+#include "cli/audited.hpp"
 #include "cli/live.hpp"
 #include "cli/verbs.hpp"
 #include "spec/json.hpp"
@@ -15,10 +16,10 @@ namespace pinfold {
 
 namespace {
 
-// Of standard input by its descriptor: /dev/stdin cannot be opened where it is a socket.
-Result<Json> read_document(const std::string& file) {
-    if (file != "-") return parse_json(TRY(read_file(file)), file);
-    return parse_json(TRY(read_all(STDIN_FILENO, "standard input")), "standard input");
+// Nothing without a document. Of standard input by its descriptor: /dev/stdin cannot be opened where it is a socket.
+Result<std::string> read_document(const std::string& file) {
+    if (file.empty()) return std::string();
+    return file == "-" ? read_all(STDIN_FILENO, "standard input") : read_file(file);
 }
 
 // Whatever is negative means unlimited.
@@ -60,12 +61,13 @@ Result<void> take_options(const UpdateOptions& options, Resources& out) {
     return {};
 }
 
-Result<Resources> requested(const UpdateOptions& options) {
+Result<Resources> requested(const UpdateOptions& options, const std::string& document) {
     Resources resources;
     Problems problems;
     if (!options.resources_file.empty()) {
-        const Json document = TRY(read_document(options.resources_file));
-        resources = parse_resources(document, problems);
+        const bool is_input = options.resources_file == "-";
+        const Json json = TRY(parse_json(document, is_input ? "standard input" : options.resources_file));
+        resources = parse_resources(json, problems);
     }
     TRY(take_options(options, resources));
     validate_resources(resources, "", problems);
@@ -73,14 +75,28 @@ Result<Resources> requested(const UpdateOptions& options) {
     return resources;
 }
 
-}  // namespace
-
-Result<int> verb_update(const UpdateOptions& options, const CommandLine& line) {
-    const Resources resources = TRY(requested(options));
+Result<int> update_it(const UpdateOptions& options, const CommandLine& line, const Resources& resources) {
     const StateLock lock = TRY(StateLock::take(line.global.root, options.id));
     const ContainerRecord record = TRY(load_live(Operation::update, options.id, line)).record;
     TRY(update_cgroup(record.cgroup, resources));
     return 0;
+}
+
+// As the caller has put it: options and document.
+AuditEvent event_of(const UpdateOptions& options, const CommandLine& line, const std::string& document) {
+    std::vector<std::string> words;
+    for (char** word = line.argv + 1; *word != nullptr; ++word) words.emplace_back(*word);
+    AuditEvent event{"update", options.id, "", {{"options", json_list(words)}}};
+    if (!document.empty()) event.members.emplace_back("document", json_quoted(document));
+    return event;
+}
+
+}  // namespace
+
+Result<int> verb_update(const UpdateOptions& options, const CommandLine& line) {
+    const std::string document = TRY(read_document(options.resources_file));
+    const Resources resources = TRY(requested(options, document));
+    return audited(line, event_of(options, line, document), [&] { return update_it(options, line, resources); });
 }
 
 }  // namespace pinfold

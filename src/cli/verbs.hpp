@@ -22,6 +22,8 @@ Result<int> verb_events(const EventsOptions& options, const CommandLine& line);
 Result<int> verb_cp(const CpOptions& options, const CommandLine& line);
 Result<int> verb_spec(const SpecOptions& options);
 Result<int> verb_features();
+Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line);
+Result<int> verb_audit_verify(const AuditOptions& options, const CommandLine& line);
 Result<int> verb_prune(const PruneOptions& options, const CommandLine& line);
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line);
 Result<int> verb_seccomp_show(const SeccompShowOptions& options, const CommandLine& line);

@@ -25,7 +25,7 @@ bool is_kernel_filesystem(std::string_view type) {
     return std::ranges::find(kKernelFilesystems, type) != kKernelFilesystems.end();
 }
 
-Error refusal(std::string reason) { return Error{kPolicyRefusal, concat("policy: ", reason), {}}; }
+Error refusal(const std::string& reason) { return Error{kPolicyRefusal, concat("policy: ", reason), {}}; }
 
 // What one rule forbids, as it is now. A thing that cannot be opened for another reason than its absence keeps its
 // name.

@@ -50,6 +50,9 @@ Result<void> add_system_policy(Policies& policies) {
     TRY(require_trusted(directory.get(), kPolicyDirectory, false));
     Result<Policy> policy = load(directory.get(), kPolicyName, concat(kPolicyDirectory, '/', kPolicyName), false);
     if (!policy && policy.error().code == ENOENT) return {};
+    if (!policy && policy.error().code == EACCES) {
+        return std::move(policy).error().with_hint("let those who run sandboxes read it: chmod a+r");
+    }
     policies.push_back(TRY(std::move(policy)));
     return {};
 }

@@ -1,0 +1,47 @@
+// The file beside the log that says how far it goes.
+#include "audit/head.hpp"
+
+#include <fcntl.h>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr size_t kLength = 256;  // two hashes and a number are less
+
+std::string text_of(const Json& json, std::string_view key) {
+    const Json* value = json.find(key);
+    return value && value->string() ? *value->string() : std::string();
+}
+
+}  // namespace
+
+bool Head::is_at(const ChainEnd& other) const {
+    return other == end || (!next.empty() && other == ChainEnd{end.seq + 1, next});
+}
+
+Head read_head(const std::string& log) {
+    const Result<std::string> text = read_file(log + ".head");
+    if (!text) return {};
+    const Result<Json> json = parse_json(*text, log);
+    if (!json) return {};
+    const Json* seq = json->find("seq");
+    return {{seq && seq->unsigned_integer() ? *seq->unsigned_integer() : 0, text_of(*json, "hash")},
+            text_of(*json, "next")};
+}
+
+// In place, always of the same length and within one sector: whoever dies, the file holds the old text or the new one.
+// (To replace the file by a new one costs a hundred times as much, since ext4 then waits for the disk.)
+Result<void> write_head(const std::string& log, const Head& head) {
+    const std::string name = log + ".head";
+    const std::string next = head.next.empty() ? "" : concat(",\"next\":", json_quoted(head.next));
+    std::string text = concat("{\"seq\":", head.end.seq, ",\"hash\":", json_quoted(head.end.hash), next, "}");
+    text.resize(kLength - 1, ' ');
+    const UniqueFd file = TRY(open_at(AT_FDCWD, name, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600));
+    return write_once(file.get(), text + "\n", name);
+}
+
+}  // namespace pinfold

@@ -1,0 +1,102 @@
+// One line of the audit log.
+#include "audit/line.hpp"
+
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/fs.hpp"
+#include "base/sha256.hpp"
+#include "base/strings.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr std::string_view kHashKey = ",\"hash\":\"";
+constexpr std::string_view kHashEnd = "\"}";
+constexpr size_t kHashDigits = 64;
+constexpr size_t kHashMember = kHashKey.size() + kHashDigits + kHashEnd.size();
+
+// The line without its own hash.
+std::string hash_of(std::string_view body) { return to_hex(sha256(concat(body, '}'))); }
+
+std::string first_line(const std::string& file) {
+    const Result<std::string> text = read_file(file);
+    return text ? text->substr(0, text->find('\n')) : std::string();
+}
+
+// A login's user stays the same through su and sudo; there is none for what the system itself has started.
+std::string login_uid() {
+    const auto uid = parse_number<uint32_t>(first_line("/proc/self/loginuid"));
+    return uid && *uid != UINT32_MAX ? std::to_string(*uid) : "null";
+}
+
+std::string caller_text() {
+    const pid_t parent = ::getppid();
+    return concat("{\"uid\":", ::getuid(), ",\"pid\":", parent, ",\"login_uid\":", login_uid(),
+                  ",\"program\":", json_quoted(first_line(concat("/proc/", parent, "/comm"))), "}");
+}
+
+const std::string* text_member(const Json& json, std::string_view key) {
+    const Json* value = json.find(key);
+    return value ? value->string() : nullptr;
+}
+
+const uint64_t* number_member(const Json& json, std::string_view key) {
+    const Json* value = json.find(key);
+    return value ? value->unsigned_integer() : nullptr;
+}
+
+}  // namespace
+
+std::string json_list(const std::vector<std::string>& texts) {
+    std::string out = "[";
+    for (const std::string& text : texts) out += concat(out.size() == 1 ? "" : ",", json_quoted(text));
+    return out + "]";
+}
+
+ChainedLine compose_line(const AuditEvent& event, const ChainEnd& before) {
+    const uint64_t seq = before.seq + 1;
+    std::string body =
+        concat("{\"seq\":", seq, ",\"time\":\"", rfc3339_now(), "\",\"event\":", json_quoted(event.event),
+               ",\"id\":", json_quoted(event.id), ",\"caller\":", caller_text());
+    if (!event.config_sha256.empty()) body += concat(",\"config_sha256\":", json_quoted(event.config_sha256));
+    for (const auto& [name, json] : event.members) body += concat(',', json_quoted(name), ':', json);
+    body += concat(",\"prev\":", json_quoted(before.hash));
+    const std::string hash = hash_of(body);
+    return {concat(body, kHashKey, hash, kHashEnd), {seq, hash}};
+}
+
+std::optional<AuditRecord> parse_line(std::string_view text) {
+    if (text.size() < kHashMember) return std::nullopt;
+    const std::string_view body = text.substr(0, text.size() - kHashMember);
+    const std::string_view hash = text.substr(body.size() + kHashKey.size(), kHashDigits);
+    if (text.substr(body.size(), kHashKey.size()) != kHashKey || hash != hash_of(body)) return std::nullopt;
+    Result<Json> json = parse_json(text, "line");
+    if (!json) return std::nullopt;
+    const uint64_t* seq = number_member(*json, "seq");
+    const std::string* prev = text_member(*json, "prev");
+    const std::string* event = text_member(*json, "event");
+    if (!seq || !prev || !event) return std::nullopt;
+    AuditRecord record{{*seq, std::string(hash)}, *prev, *event, {}};
+    record.json = std::move(*json);
+    return record;
+}
+
+AuditEvent note_of(std::string_view event, std::string_view text, const ChainEnd& expected) {
+    return {std::string(event),
+            "",
+            "",
+            {{"bytes", std::to_string(text.size())},
+             {"sha256", json_quoted(to_hex(sha256(text)))},
+             {"expected_seq", std::to_string(expected.seq)},
+             {"expected_hash", json_quoted(expected.hash)}}};
+}
+
+bool is_note_of(const AuditRecord& record, std::string_view text) {
+    const uint64_t* bytes = number_member(record.json, "bytes");
+    const std::string* hash = text_member(record.json, "sha256");
+    return bytes && *bytes == text.size() && hash && *hash == to_hex(sha256(text));
+}
+
+}  // namespace pinfold

@@ -1,0 +1,59 @@
+// One line of the audit log: an event, who caused it, and the hashes that chain it to the line before.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "spec/json.hpp"
+
+namespace pinfold {
+
+struct AuditEvent {
+    std::string event;  // "create", "exec", "denied", ...
+    std::string id;
+    std::string config_sha256;  // empty: left out
+    std::vector<std::pair<std::string, std::string>>
+        members;  // what else there is to say: a name, and JSON on one line
+};
+
+// For the value of a member.
+std::string json_list(const std::vector<std::string>& texts);
+
+// The end of the chain so far. Before the first line it is this one.
+struct ChainEnd {
+    uint64_t seq = 0;
+    std::string hash;
+    bool operator==(const ChainEnd&) const = default;
+};
+
+struct ChainedLine {
+    std::string text;  // without the newline
+    ChainEnd end;      // of the chain with this line
+};
+
+// The line for an event that happens now, by the process that has started us.
+ChainedLine compose_line(const AuditEvent& event, const ChainEnd& before);
+
+struct AuditRecord {
+    ChainEnd end;      // with this line
+    std::string prev;  // hash of the line before
+    std::string event;
+    Json json;
+};
+
+// Nothing where the text is no such line, or where its hash does not fit.
+std::optional<AuditRecord> parse_line(std::string_view text);
+
+// Events that the log has to tell of itself.
+inline constexpr std::string_view kTornEvent = "torn";  // a crash had cut a line short
+inline constexpr std::string_view kGapEvent = "gap";    // the log did not end as it was left
+
+// What a line of the log tells of text before it that is no line.
+AuditEvent note_of(std::string_view event, std::string_view text, const ChainEnd& expected);
+bool is_note_of(const AuditRecord& record, std::string_view text);
+
+}  // namespace pinfold

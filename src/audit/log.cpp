@@ -1,0 +1,121 @@
+// The audit log: appending to it.
+#include "audit/log.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "audit/head.hpp"
+#include "audit/tail.hpp"
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "pinfold/unique_fd.hpp"
+
+namespace pinfold {
+
+namespace {
+
+Result<void> require_own(int fd, const std::string& path) {
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) return errno_error(concat("stat ", path));
+    if (!S_ISREG(info.st_mode)) return plain_error(concat(path, " is not a file"));
+    if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
+        return plain_error(concat(path, " belongs to user ", info.st_uid, ", who could change it"))
+            .with_hint(concat("chown root:root ", path));
+    }
+    if ((info.st_mode & 022) == 0) return {};
+    return plain_error(concat(path, " can be changed by others than its owner")).with_hint(concat("chmod go-w ", path));
+}
+
+Result<UniqueFd> open_log_file(const std::string& path) {
+    Result<UniqueFd> file = open_at(AT_FDCWD, path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (!file && file.error().code == ENOENT)
+        return std::move(file).error().with_hint("make its directory first, with mode 0700");
+    if (file) TRY(require_own(file->get(), path));
+    return file;
+}
+
+bool is_at(int fd, const std::string& path) {
+    struct stat own {};
+    struct stat there {};
+    return ::fstat(fd, &own) == 0 && ::stat(path.c_str(), &there) == 0 && own.st_dev == there.st_dev &&
+           own.st_ino == there.st_ino;
+}
+
+// Alone with the file, and with the one that has this name: it may be moved away while we wait.
+Result<UniqueFd> open_locked(const std::string& path) {
+    for (;;) {
+        UniqueFd file = TRY(open_log_file(path));
+        while (::flock(file.get(), LOCK_EX) != 0) {
+            if (errno != EINTR) return errno_error(concat("lock ", path));
+        }
+        if (is_at(file.get(), path)) return file;
+    }
+}
+
+Result<void> write_whole(int fd, std::string_view text, const std::string& path) {
+    while (!text.empty()) {
+        const ssize_t written = ::write(fd, text.data(), text.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return errno_error(concat("write to ", path));
+        text.remove_prefix(size_t(written));
+    }
+    return {};
+}
+
+struct Chain {
+    int fd;
+    const std::string& path;
+    ChainEnd end;
+    bool open_line;  // whether the file ends inside of a line
+
+    // The head announces the line, so that one which is cut short, or which the head does not know yet, is told from
+    // one that somebody else has removed or added.
+    Result<void> add(const AuditEvent& event) {
+        const ChainedLine line = compose_line(event, end);
+        TRY(write_head(path, {end, line.end.hash}));
+        TRY(write_whole(fd, concat(open_line ? "\n" : "", line.text, '\n'), path));
+        end = line.end;
+        open_line = false;
+        return write_head(path, {end, ""});
+    }
+};
+
+// What was found is noted, and stays: the chain goes on from the last line that is in order.
+Result<void> note_faults(Chain& chain, std::string_view rest, const Head& head) {
+    if (rest.empty() && head.is_at(chain.end)) return {};
+    const bool torn = !head.next.empty() && head.end == chain.end;
+    if (rest.ends_with('\n')) rest.remove_suffix(1);
+    return chain.add(note_of(torn ? kTornEvent : kGapEvent, rest, head.end));
+}
+
+}  // namespace
+
+Result<AuditLog> AuditLog::open(const std::string& path) {
+    TRY(open_log_file(path));
+    return AuditLog(path);
+}
+
+Result<void> AuditLog::append(const AuditEvent& event) const {
+    const UniqueFd file = TRY(open_locked(path_));
+    const Tail tail = TRY(read_tail(file.get(), path_));
+    Chain chain{file.get(), path_, tail.end, tail.open};
+    TRY(note_faults(chain, tail.rest, read_head(path_)));
+    return chain.add(event);
+}
+
+Result<AuditTrail> AuditTrail::open(const std::vector<std::string>& files) {
+    AuditTrail trail;
+    for (const std::string& file : files) trail.logs_.push_back(TRY_IN("audit", AuditLog::open(file)));
+    return trail;
+}
+
+Result<void> AuditTrail::append(const AuditEvent& event) const {
+    for (const AuditLog& log : logs_) TRY_IN("audit", log.append(event));
+    return {};
+}
+
+}  // namespace pinfold

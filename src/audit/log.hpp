@@ -1,0 +1,41 @@
+// The audit log: what was done with containers, by whom, one JSON object per line, each with the hash of the one
+// before.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "audit/line.hpp"
+#include "pinfold/result.hpp"
+
+namespace pinfold {
+
+class AuditLog {
+public:
+    // Refused: a file that cannot be written, or that others could write to. It is made if it is not there.
+    static Result<AuditLog> open(const std::string& path);
+
+    // Whole, or with an error; whatever dies meanwhile, the next one goes on behind it. Several processes may append at
+    // once.
+    Result<void> append(const AuditEvent& event) const;
+
+private:
+    explicit AuditLog(std::string path) : path_(std::move(path)) {}
+
+    // No descriptor: nothing is kept open while a container runs, and a log that was moved away is begun anew.
+    std::string path_;
+};
+
+// The logs that an event goes to, often none.
+class AuditTrail {
+public:
+    static Result<AuditTrail> open(const std::vector<std::string>& files);
+
+    bool is_on() const { return !logs_.empty(); }
+    Result<void> append(const AuditEvent& event) const;
+
+private:
+    std::vector<AuditLog> logs_;
+};
+
+}  // namespace pinfold

@@ -1,0 +1,122 @@
+// pinfold audit show and verify.
+#include <algorithm>
+#include <array>
+
+#include "audit/line.hpp"
+#include "audit/verify.hpp"
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "cli/verbs.hpp"
+#include "policy/policy.hpp"
+
+namespace pinfold {
+
+namespace {
+
+Result<std::string> file_to_read(const std::string& file, const GlobalOptions& global) {
+    if (!file.empty()) return file;
+    if (!global.audit.empty()) return global.audit;
+    const std::vector<std::string> files = audit_files(TRY(load_policies(global.policy)));
+    if (!files.empty()) return files.front();
+    return plain_error("no policy names an audit log").with_hint("name the file");
+}
+
+std::string text_of(const Json& json, std::string_view key) {
+    const Json* value = json.find(key);
+    return value && value->string() ? *value->string() : std::string();
+}
+
+// A value as it stands in the log, without line breaks.
+std::string on_one_line(const Json& json) {
+    std::string out;
+    bool in_indent = false;
+    for (const char c : json_text(json)) {
+        in_indent = c == '\n' || (in_indent && c == ' ');
+        if (!in_indent) out += c;
+    }
+    return out;
+}
+
+// Harmless on a terminal, whatever the caller was called.
+std::string plain(const std::string& text) {
+    const std::string quotes = quoted(text);
+    return quotes.substr(1, quotes.size() - 2);
+}
+
+std::string caller_of(const Json& json) {
+    const Json* caller = json.find("caller");
+    if (!caller) return "";
+    const Json* uid = caller->find("uid");
+    return concat("#", uid ? on_one_line(*uid) : "", " ", plain(text_of(*caller, "program")));
+}
+
+// What the event alone has.
+std::string details_of(const Json& json) {
+    static constexpr auto kCommon =
+        std::to_array<std::string_view>({"seq", "time", "event", "id", "caller", "config_sha256", "prev", "hash"});
+    std::string out;
+    for (const Json::Member& member : *json.object()) {
+        if (std::ranges::find(kCommon, member.key) != kCommon.end()) continue;
+        out += concat(out.empty() ? "" : " ", member.key, "=", on_one_line(member.value));
+    }
+    return out;
+}
+
+using Row = std::array<std::string, 6>;
+
+Row row_of(const AuditRecord& record) {
+    const std::string time = text_of(record.json, "time");
+    return {std::to_string(record.end.seq),    concat(time.substr(0, 19), "Z"), record.event,
+            plain(text_of(record.json, "id")), caller_of(record.json),          details_of(record.json)};
+}
+
+std::string table(const std::vector<Row>& rows) {
+    Row widest;
+    for (const Row& row : rows) {
+        for (size_t i = 0; i < row.size(); ++i) widest[i].resize(std::max(widest[i].size(), row[i].size() + 2), ' ');
+    }
+    std::string text;
+    for (const Row& row : rows) {
+        for (size_t i = 0; i + 1 < row.size(); ++i) text += row[i] + widest[i].substr(row[i].size());
+        text += row.back() + "\n";
+    }
+    return text;
+}
+
+bool is_wanted(const AuditRecord& record, const AuditOptions& options) {
+    return (options.container.empty() || text_of(record.json, "id") == options.container) &&
+           (options.event.empty() || record.event == options.event);
+}
+
+}  // namespace
+
+Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line) {
+    const std::string file = TRY(file_to_read(options.file, line.global));
+    const std::string text = TRY(read_file(file));
+    std::vector<Row> rows = {{"SEQ", "TIME", "EVENT", "ID", "CALLER", "DETAILS"}};
+    std::string lines;
+    bool damaged = false;
+    for (const std::string_view entry : split(text, '\n')) {
+        const std::optional<AuditRecord> record = parse_line(entry);
+        damaged = damaged || (!record && !entry.empty());
+        if (!record || !is_wanted(*record, options)) continue;
+        if (options.json) lines += concat(entry, '\n');
+        else rows.push_back(row_of(*record));
+    }
+    if (damaged) log_warning(concat(file, " has damaged lines, which are left out: see pinfold audit verify"));
+    TRY(print(options.json ? lines : table(rows)));
+    return 0;
+}
+
+Result<int> verb_audit_verify(const AuditOptions& options, const CommandLine& line) {
+    const std::string file = TRY(file_to_read(options.file, line.global));
+    const AuditReport report = TRY(verify_audit(file));
+    if (!report.fault.empty()) return plain_error(concat(file, ": ", report.fault));
+    std::string text = concat(file, ": ", report.lines, " lines, chain whole\n");
+    for (const std::string& remark : report.remarks) text += concat(remark, '\n');
+    TRY(print(text));
+    return 0;
+}
+
+}  // namespace pinfold

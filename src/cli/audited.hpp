@@ -1,0 +1,32 @@
+// For verbs that change containers: their event is in the log before they begin, or they do not begin.
+#pragma once
+
+#include "audit/log.hpp"
+#include "cli/options.hpp"
+#include "pinfold/result.hpp"
+
+namespace pinfold {
+
+// The logs that --audit and the policies ask for.
+Result<AuditTrail> open_audit(const GlobalOptions& options);
+
+// For what has happened already and cannot be refused any more: a failure is only warned about.
+void append_or_warn(const AuditTrail& trail, const AuditEvent& event);
+
+// A failure is one more event, of the same name, with the member "error".
+void append_failure(const AuditTrail& trail, const AuditEvent& event, const Error& error);
+
+template <class Work>
+Result<int> audited(const AuditTrail& trail, const AuditEvent& event, Work work) {
+    TRY(trail.append(event));
+    Result<int> done = work();
+    if (!done) append_failure(trail, event, done.error());
+    return done;
+}
+
+template <class Work>
+Result<int> audited(const CommandLine& line, const AuditEvent& event, Work work) {
+    return audited(TRY(open_audit(line.global)), event, work);
+}
+
+}  // namespace pinfold
