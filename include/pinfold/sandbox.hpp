@@ -69,6 +69,8 @@ struct SandboxJob {
 
 enum class SandboxStatus : uint8_t { exited, signaled, timed_out, oom_killed, output_limit, setup_failed };
 
+const char* status_word(SandboxStatus status);  // "timed_out"
+
 // A system call that the profile forbids, all attempts together.
 struct DeniedCall {
     std::string name;
@@ -109,6 +111,7 @@ struct SandboxResult {
 struct RunnerOptions {
     std::string state_root;  // of the sandboxes' states; empty: where the program pinfold keeps them
     std::string policy;      // a file that forbids more than the system's policy does; empty: none
+    std::string audit;       // a log besides those that the policies name; empty: none
 };
 
 // Runs jobs to their end. Each is supervised by a process of its own, forked from the caller's: threads, signals and

@@ -1,17 +1,14 @@
 // For verbs that change containers: their event is in the log before they begin, or they do not begin.
 #pragma once
 
-#include "audit/log.hpp"
 #include "cli/options.hpp"
 #include "pinfold/result.hpp"
+#include "sandbox/audit_job.hpp"
 
 namespace pinfold {
 
 // The logs that --audit and the policies ask for.
 Result<AuditTrail> open_audit(const GlobalOptions& options);
-
-// For what has happened already and cannot be refused any more: a failure is only warned about.
-void append_or_warn(const AuditTrail& trail, const AuditEvent& event);
 
 // A failure is one more event, of the same name, with the member "error".
 void append_failure(const AuditTrail& trail, const AuditEvent& event, const Error& error);

@@ -5,6 +5,7 @@
 
 #include "base/strings.hpp"
 #include "base/units.hpp"
+#include "cli/audited.hpp"
 #include "cli/verbs.hpp"
 #include "files/copy.hpp"
 #include "spec/load.hpp"
@@ -62,9 +63,19 @@ Result<CopySummary> copy(const CpOptions& options, const CommandLine& line) {
 }  // namespace
 
 Result<int> verb_cp(const CpOptions& options, const CommandLine& line) {
-    const CopySummary copied = TRY(copy(options, line));
-    log_debug(concat("copied ", copied.files, " files, ", copied.bytes, " bytes"));
-    return 0;
+    const std::optional<PathInside> from = inside_part(options.source);
+    const std::optional<PathInside> to = inside_part(options.target);
+    const AuditEvent event{"copy",
+                           from ? from->id
+                           : to ? to->id
+                                : "",
+                           "",
+                           {{"source", json_quoted(options.source)}, {"target", json_quoted(options.target)}}};
+    return audited(line, event, [&]() -> Result<int> {
+        const CopySummary copied = TRY(copy(options, line));
+        log_debug(concat("copied ", copied.files, " files, ", copied.bytes, " bytes"));
+        return 0;
+    });
 }
 
 }  // namespace pinfold

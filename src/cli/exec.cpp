@@ -67,7 +67,7 @@ bool is_watched(const ExecOptions& options) {
 }
 
 Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const ExecOptions& options,
-                        const ChildOptions& child) {
+                        const ChildOptions& child, const AuditTrail& trail) {
     if (child.detach || plan.process.terminal || !options.cgroup.empty()) {
         return plain_error("--timeout, --result, --capture and --output-limit exclude --detach, --tty and --cgroup");
     }
@@ -81,7 +81,9 @@ Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const
     watch.streams.input = STDIN_FILENO;
     watch.streams.capture = options.capture || options.result == "-";
     watch.streams.output_limit = TRY(output_limit(options.output_limit, watch.streams.capture));
-    return conclude(run_exec_job(plan, state, child, watch), file);
+    const SandboxResult result = run_exec_job(plan, state, child, watch);
+    log_result(trail, options.id, result);
+    return conclude(result, file);
 }
 
 }  // namespace
@@ -98,7 +100,8 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     const AuditTrail trail = TRY(open_audit(line.global));
     const auto exec = [&]() -> Result<int> {
         mark_use(line.global.root, options.id);
-        if (is_watched(options)) return run_watched(plan, state, options, with_cache(options.child, line.global));
+        if (is_watched(options))
+            return run_watched(plan, state, options, with_cache(options.child, line.global), trail);
         return exec_in_container({plan, state, options.cgroup, with_cache(options.child, line.global)});
     };
     return trail.is_on() ? audited(trail, event_of(options, config, overrides.process), exec) : exec();

@@ -104,7 +104,8 @@ Result<SandboxJob> make_job(const SandboxOptions& options) {
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line) {
     const ResultFile file = TRY(ResultFile::open(options.result));
     const SandboxJob job = TRY(make_job(options));
-    const SandboxSetting setting{line.global.root, line.global.cgroup_manager, line.global.policy, line.argv};
+    const SandboxSetting setting{line.global.root, line.global.cgroup_manager, line.global.policy, line.global.audit,
+                                 line.argv};
     if (options.detach) {
         const std::string id = TRY(start_sandbox(job, setting));
         TRY(print(id + "\n"));

@@ -14,6 +14,7 @@
 #include "base/strings.hpp"
 #include "kernel/init_process.hpp"
 #include "pinfold/generate.hpp"
+#include "sandbox/audit_job.hpp"
 #include "sandbox/pasta.hpp"
 #include "seccomp/cache.hpp"
 #include "seccomp/reporting.hpp"
@@ -61,22 +62,16 @@ SandboxRequest request_of(const SandboxJob& job, uint64_t running) {
             .running = running};
 }
 
-Result<Policies> check_policies(const SandboxJob& job, const SandboxSetting& setting) {
-    Policies policies = TRY(load_policies(setting.policy));
+Result<void> check_policies(const SandboxJob& job, const Policies& policies, const std::string& state_root) {
     const bool counts = std::ranges::any_of(policies, [](const Policy& one) { return one.max_sandboxes.has_value(); });
-    const uint64_t running = counts ? TRY(count_sandboxes(setting.state_root)) : 0;
+    const uint64_t running = counts ? TRY(count_sandboxes(state_root)) : 0;
     TRY_IN("policy", check_request(policies, request_of(job, running)));
-    return policies;
+    return {};
 }
 
-}  // namespace
-
-std::string seccomp_cache(const SandboxSetting& setting) { return concat(setting.state_root, "/.seccomp"); }
-
-Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting) {
-    const std::string id = job.name.empty() ? TRY(make_up_name()) : job.name;
-    TRY(check_container_id(id));
-    const Policies policies = TRY(check_policies(job, setting));
+Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const SandboxSetting& setting,
+                            const Policies& policies) {
+    TRY(check_policies(job, policies, setting.state_root));
     Transfers transfers = TRY(Transfers::open(job, policies));
     const HostFacts host = gather_host_facts();
     ComposedJob composed = TRY(compose(job, policies, host, id));
@@ -84,8 +79,32 @@ Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& set
     SeccompFilter filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, seccomp_cache(setting)));
     plan.seccomp = with_reporting(*plan.seccomp);
     JobStreams streams = TRY(make_streams({job.input, job.capture, job.output_limit, plan.stream_owner}));
-    return PreparedJob{std::move(composed), std::move(plan), std::move(filter), std::move(transfers),
-                       std::move(streams)};
+    return PreparedJob{.composed = std::move(composed),
+                       .plan = std::move(plan),
+                       .filter = std::move(filter),
+                       .transfers = std::move(transfers),
+                       .streams = std::move(streams)};
+}
+
+}  // namespace
+
+std::string seccomp_cache(const SandboxSetting& setting) { return concat(setting.state_root, "/.seccomp"); }
+
+// What was refused is logged, and what is about to be started: if that cannot be, it is not.
+Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting) {
+    const std::string id = job.name.empty() ? TRY(make_up_name()) : job.name;
+    TRY(check_container_id(id));
+    const Policies policies = TRY(load_policies(setting.policy));
+    AuditTrail trail = TRY(open_trail(policies, setting.audit));
+    Result<PreparedJob> prepared = prepare(id, job, setting, policies);
+    if (!prepared) {
+        const bool refused = prepared.error().code == kPolicyRefusal && trail.is_on();
+        if (refused) append_or_warn(trail, {"policy", id, "", {{"refused", json_quoted(prepared.error().message)}}});
+        return prepared;
+    }
+    if (trail.is_on()) TRY(trail.append(job_event(job, id, config_json(prepared->composed.spec))));
+    prepared->audit = std::move(trail);
+    return prepared;
 }
 
 NewContainer container_of(const PreparedJob& job) {

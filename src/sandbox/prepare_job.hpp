@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "audit/log.hpp"
 #include "files/inside.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/sandbox.hpp"
@@ -22,6 +23,7 @@ struct PreparedJob {
     Plan plan;
     SeccompFilter filter;  // the profile's own; the plan has the one that reports
     Transfers transfers;
+    AuditTrail audit;
     JobStreams streams;
 };
 

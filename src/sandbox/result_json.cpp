@@ -9,8 +9,6 @@ namespace pinfold {
 
 namespace {
 
-constexpr const char* kStatus[] = {"exited", "signaled", "timed_out", "oom_killed", "output_limit", "setup_failed"};
-
 template <class Value>
 Json or_null(const std::optional<Value>& value) {
     if (!value) return {};
@@ -80,8 +78,14 @@ Json usage_json(const SandboxResult& result) {
 
 }  // namespace
 
+const char* status_word(SandboxStatus status) {
+    static constexpr const char* kWords[] = {"exited",     "signaled",     "timed_out",
+                                             "oom_killed", "output_limit", "setup_failed"};
+    return kWords[size_t(status)];
+}
+
 std::string to_json(const SandboxResult& result) {
-    Json::Object members = {{"status", {std::string(kStatus[size_t(result.status)])}},
+    Json::Object members = {{"status", {std::string(status_word(result.status))}},
                             {"exit_code", or_null(result.exit_code)},
                             {"signal", or_null(result.signal)}};
     add_output(members, "stdout", result.out);

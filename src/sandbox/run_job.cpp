@@ -3,6 +3,7 @@
 
 #include "cgroup/oom.hpp"
 #include "cgroup/usage.hpp"
+#include "sandbox/audit_job.hpp"
 #include "sandbox/place_limits.hpp"
 #include "sandbox/prepare_job.hpp"
 #include "sandbox/supervise_job.hpp"
@@ -26,8 +27,7 @@ void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t keeper, Sand
     result.hint = copied.error().hint;
 }
 
-Result<SandboxResult> run(const SandboxJob& job, const SandboxSetting& setting) {
-    PreparedJob prepared = TRY(prepare_job(job, setting));
+Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared, const SandboxSetting& setting) {
     const Plan& plan = prepared.plan;
     const SignalForwarder signals = TRY(SignalForwarder::create());
     RunningContainer running =
@@ -45,6 +45,13 @@ Result<SandboxResult> run(const SandboxJob& job, const SandboxSetting& setting) 
     result.denied = denials.take();
     judge(end, {measure_usage(plan.cgroup.place), count_oom(plan.cgroup.place).kills, job.cpu_timeout}, result);
     copy_out(prepared, end, keeper, result);
+    return result;
+}
+
+Result<SandboxResult> run(const SandboxJob& job, const SandboxSetting& setting) {
+    PreparedJob prepared = TRY(prepare_job(job, setting));
+    Result<SandboxResult> result = run_prepared(job, prepared, setting);
+    log_result(prepared.audit, prepared.plan.id, result ? *result : failed_result(result.error()));
     return result;
 }
 

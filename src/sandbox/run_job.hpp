@@ -13,6 +13,7 @@ struct SandboxSetting {
     std::string state_root;
     CgroupManager cgroup_manager = CgroupManager::cgroupfs;
     std::string policy;     // a file that forbids more than the system's policy does; empty: none
+    std::string audit;      // a log besides those that the policies name; empty: none
     char** argv = nullptr;  // of a program that may be started again from a protected file
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 SandboxSetting setting_of(const RunnerOptions& options) {
     return {options.state_root.empty() ? default_state_root() : options.state_root, CgroupManager::cgroupfs,
-            options.policy, nullptr};
+            options.policy, options.audit, nullptr};
 }
 
 SandboxResult result_of(const Result<std::string>& answer) {

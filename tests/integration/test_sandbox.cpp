@@ -280,3 +280,36 @@ TEST_CASE("sandbox: a policy caps what may be asked for") {
     }
     CHECK(run_with({"--memory", "100m", "--timeout", "10s", "--seccomp", "strict"}).status == 0);
 }
+
+TEST_CASE("sandbox: the audit log tells what was asked for, denied, hit, copied and refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const std::string log = bundle.host() / "audit.log";
+    const auto run_logged = [&](std::vector<std::string> words) {
+        words = bundle.verb(words);
+        words.insert(words.begin() + 1, {"--audit", log});
+        return run_program(words);
+    };
+    run_logged({"sandbox", "--name", bundle.id(), "--timeout", "300ms", "--", "sh", "-c", "unshare -m; sleep 100"});
+    run_logged({"sandbox", "--name", bundle.id(), "--ro-bind", "/root:/x", "--", "true"});
+    run_logged({"sandbox", "--name", bundle.id(), "--detach"});
+    run_logged({"cp", bundle.host() / "audit.log", bundle.id() + ":/workspace/"});
+    run_logged({"exec", "--capture", bundle.id(), "unshare", "-m"});
+    run_logged({"delete", "--force", bundle.id()});
+    const std::string text = read_text(log);
+    std::string events;
+    for (size_t place = 0; (place = text.find("\"event\":\"", place)) != std::string::npos;) {
+        place += 9;
+        events += text.substr(place, text.find('"', place) - place) + " ";
+    }
+    CHECK(events == "sandbox denied limit end policy sandbox copy exec denied end delete ");
+    CHECK(text.find("forbidden_paths") != std::string::npos);
+    CHECK(verb(bundle, {"audit", "verify", log}).status == 0);
+    // What cannot be logged is not done.
+    std::vector<std::string> words = bundle.verb({"sandbox", "--name", bundle.id(), "--", "echo", "ran"});
+    words.insert(words.begin() + 1, {"--audit", "/nonexistent/log"});
+    const Ended refused = run_program(words);
+    CHECK(refused.status == 125);
+    CHECK(refused.out == "");
+}

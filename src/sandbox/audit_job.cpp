@@ -1,0 +1,83 @@
+// What the audit log is told of a job.
+#include "sandbox/audit_job.hpp"
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "base/sha256.hpp"
+#include "base/strings.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr const char* kNetworks[] = {"none", "host", "pasta"};
+
+std::vector<std::string> bind_words(const std::vector<HostBind>& binds) {
+    std::vector<std::string> words;
+    for (const HostBind& bind : binds) {
+        words.push_back(concat(bind.source, ':', bind.destination, bind.writable ? ":rw" : ":ro"));
+    }
+    return words;
+}
+
+std::vector<std::string> copy_words(const std::vector<FileCopy>& copies) {
+    std::vector<std::string> words;
+    for (const FileCopy& copy : copies) words.push_back(concat(copy.source, ':', copy.destination));
+    return words;
+}
+
+const char* limit_hit(SandboxStatus status) {
+    switch (status) {
+        case SandboxStatus::timed_out: return "timeout";
+        case SandboxStatus::oom_killed: return "memory";
+        case SandboxStatus::output_limit: return "output";
+        default: return nullptr;
+    }
+}
+
+}  // namespace
+
+Result<AuditTrail> open_trail(const Policies& policies, const std::string& added) {
+    std::vector<std::string> files = audit_files(policies);
+    if (!added.empty() && std::ranges::find(files, added) == files.end()) files.push_back(added);
+    return AuditTrail::open(files);
+}
+
+void append_or_warn(const AuditTrail& trail, const AuditEvent& event) {
+    const Result<void> appended = trail.append(event);
+    if (!appended) log_warning(appended.error().message);
+}
+
+AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::string& config) {
+    return {"sandbox",
+            id,
+            to_hex(sha256(config)),
+            {{"command", json_list(job.command)},
+             {"network", json_quoted(kNetworks[size_t(job.network)])},
+             {"seccomp", json_quoted(job.seccomp)},
+             {"binds", json_list(bind_words(job.binds))},
+             {"copy_in", json_list(copy_words(job.copy_in))},
+             {"copy_out", json_list(copy_words(job.copy_out))}}};
+}
+
+void log_result(const AuditTrail& trail, const std::string& id, const SandboxResult& result) {
+    if (!trail.is_on()) return;
+    for (const DeniedCall& call : result.denied) {
+        append_or_warn(trail, {"denied",
+                               id,
+                               "",
+                               {{"call", json_quoted(call.name)},
+                                {"count", std::to_string(call.count)},
+                                {"program", json_quoted(call.program)}}});
+    }
+    if (const char* limit = limit_hit(result.status)) {
+        append_or_warn(trail, {"limit", id, "", {{"limit", json_quoted(limit)}}});
+    }
+    std::vector<std::pair<std::string, std::string>> members = {{"status", json_quoted(status_word(result.status))},
+                                                                {"code", std::to_string(exit_code_of(result))}};
+    if (!result.error.empty()) members.emplace_back("error", json_quoted(result.error));
+    append_or_warn(trail, {"end", id, "", std::move(members)});
+}
+
+}  // namespace pinfold
