@@ -1,0 +1,94 @@
+// A program that uses libpinfold as anybody would, from a thread of its own while others run. Prints what went wrong.
+#include <pinfold/generate.hpp>
+#include <pinfold/mount_policy.hpp>
+#include <pinfold/resource_limits.hpp>
+#include <pinfold/sandbox.hpp>
+#include <pinfold/seccomp_profile.hpp>
+
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace pinfold;
+
+namespace {
+
+int failures = 0;
+
+void check(bool ok, const char* what, const std::string& found = "") {
+    if (ok) return;
+    std::fprintf(stderr, "consumer: %s: %s\n", what, found.c_str());
+    ++failures;
+}
+
+void run_jobs(const RunnerOptions& options) {
+    const SandboxRunner runner(options);
+    SandboxJob job;
+    job.limits.memory_mb = 128;
+    job.limits.timeout_seconds = 20;
+    const SandboxResult code = runner.run_code("sh", "echo $((6 * 7)); exit 3", job);
+    check(code.status == SandboxStatus::exited && code.exit_code == 3 && code.out == "42\n", "run_code",
+          to_json(code));
+    const SandboxResult denied = runner.run_command({"unshare", "-m", "true"}, job);
+    check(denied.denied.size() == 1 && denied.denied[0].name == "unshare", "denied", to_json(denied));
+    job.limits.timeout_seconds = 0.3;
+    const SandboxResult late = runner.run_command({"sleep", "100"}, job);
+    check(late.status == SandboxStatus::timed_out && exit_code_of(late) == 124, "timeout", to_json(late));
+    const SandboxResult unknown = runner.run_code("cobol", "", {});
+    check(unknown.status == SandboxStatus::setup_failed && !unknown.error.empty(), "unknown language");
+}
+
+void use_a_sandbox(const RunnerOptions& options, const std::string& directory) {
+    Result<Sandbox> box = Sandbox::start({}, options);
+    check(box.has_value(), "start", box ? "" : box.error().message);
+    if (!box) return;
+    const std::string bytes("a\0b\xff", 4);
+    check(box->write_file("/workspace/in", bytes).has_value(), "write_file");
+    const SandboxResult copied = box->exec({"cp", "in", "out"});
+    check(copied.exit_code == 0, "exec", to_json(copied));
+    const SandboxResult shown = box->exec({"cat", "out"});
+    check(shown.out == bytes, "bytes in the result", to_json(shown));
+    const Result<std::string> read = box->read_file("/workspace/out");
+    check(read && *read == bytes, "read_file");
+    check(!box->read_file("/workspace/out", 2).has_value(), "read_file of more than it may");
+    const Result<void> taken = box->copy_from("/workspace/out", directory + "/out");
+    check(taken.has_value(), "copy_from", taken ? "" : taken.error().message);
+    check(box->copy_to(directory + "/out", "/workspace/again").has_value(), "copy_to");
+    check(!box->copy_to("/etc/shadow", "/workspace/").has_value(), "copy_to of a forbidden file");
+    const Result<void> gone = box->cleanup();
+    check(gone.has_value(), "cleanup", gone ? "" : gone.error().message);
+    check(box->exec({"true"}).status == SandboxStatus::setup_failed, "exec after cleanup");
+}
+
+void generate_a_config() {
+    GenerateOptions options;
+    const Result<Seccomp> profile = find_profile("strict");
+    check(profile.has_value(), "find_profile");
+    if (profile) options.seccomp = *profile;
+    const std::string config = config_json(generate(ResourceLimits{}, options));
+    check(config.find("\"noNewPrivileges\": true") != std::string::npos, "generate");
+    check(!parse_resource_limits("{\"memory_mb\": 0}", "here").has_value(), "limits");
+    check(!open_allowed(MountPolicy{}, "/etc/shadow", Access::read).has_value(), "MountPolicy");
+}
+
+}  // namespace
+
+// consumer STATE-ROOT DIRECTORY
+int main(int argc, char** argv) {
+    if (argc != 3) return 2;
+    const RunnerOptions options{argv[1], "", ""};
+    std::atomic<bool> done = false;
+    // Another thread that allocates all the time: a fork in the wrong way would find its lock taken.
+    std::thread busy([&] {
+        while (!done) std::vector<std::string>(100, "busy");
+    });
+    run_jobs(options);
+    use_a_sandbox(options, argv[2]);
+    generate_a_config();
+    done = true;
+    busy.join();
+    return failures == 0 ? 0 : 1;
+}
