@@ -124,9 +124,9 @@ Result<std::string> make_table(const std::vector<std::string>& paths) {
         parts += rule_tables(entries.back()) + program_table(entries.back(), filter);
         table += profile_literal(entries.back());
     }
-    return concat("#include \"seccomp/shipped.hpp\"\nnamespace pinfold {\nnamespace {\n", parts,
+    return concat("// NOLINTBEGIN\n#include \"seccomp/shipped.hpp\"\nnamespace pinfold {\nnamespace {\n", parts,
                   "constexpr ShippedProfile profiles[] = {\n", table,
-                  "};\n}\nstd::span<const ShippedProfile> shipped_table() { return profiles; }\n}\n");
+                  "};\n}\nstd::span<const ShippedProfile> shipped_table() { return profiles; }\n}\n// NOLINTEND\n");
 }
 
 }  // namespace

@@ -34,9 +34,9 @@ Result<Profile> find_shipped(std::string_view name) {
 Result<Profile> load_profile(const std::string& path) {
     const std::string text = TRY(read_file(path));
     Json document = TRY(parse_json(text, path));
-    const Json* linux_ = document.find("linux");
-    if (!linux_) return parse_profile(std::move(document), {path, ""}, find_shipped);
-    const Json* section = linux_->find("seccomp");
+    const Json* parent = document.find("linux");
+    if (!parent) return parse_profile(std::move(document), {path, ""}, find_shipped);
+    const Json* section = parent->find("seccomp");
     if (!section) return plain_error(concat(path, ": linux.seccomp: missing, required: an object"));
     return parse_profile(*section, {path, "linux.seccomp"}, find_shipped);
 }

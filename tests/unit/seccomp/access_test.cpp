@@ -105,14 +105,14 @@ TEST_CASE("access: rules that say nothing new make no difference") {
 }
 
 TEST_CASE("access: an architecture that only one has is a difference, unless it is the machine's own") {
-    Profile both = unexplained(kDenied, {});
-    const Profile native = both;
-    both.seccomp.architectures = {"SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64", "SCMP_ARCH_MIPS"};
-    const std::string text = text_of(allowed_only_by(both, native));
+    Profile several = unexplained(kDenied, {});
+    const Profile own_alone = several;
+    several.seccomp.architectures = {"SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64", "SCMP_ARCH_MIPS"};
+    const std::string text = text_of(allowed_only_by(several, own_alone));
     CHECK(text.starts_with("programs of other architectures: "));
     CHECK(text.ends_with("SCMP_ARCH_MIPS"));
     CHECK((text.find("X86_64") == std::string::npos || text.find("AARCH64") == std::string::npos));
-    CHECK(allowed_only_by(native, both).empty());
+    CHECK(allowed_only_by(own_alone, several).empty());
 }
 
 TEST_CASE("access: the profiles that come with pinfold differ as their descriptions say") {
