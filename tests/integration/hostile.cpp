@@ -86,7 +86,7 @@ void check_denied(const Attack& attack, const json& result) {
 }
 
 void check_attack(const Attack& attack, As as) {
-    INFO(attack.name, as == As::root ? ", as root" : ", as a normal user");
+    INFO(std::string(attack.name), std::string(as == As::root ? ", as root" : ", as a normal user"));
     Bundle bundle;
     const Host host(bundle);
     std::optional<Neighbour> neighbour;
@@ -185,7 +185,7 @@ void run_attacks(const std::vector<Attack>& attacks) {
     }
 }
 
-double brief_seconds() { return testing::slow_machine() ? 4 : 0.5; }
+double brief_seconds() { return testing::slow_machine() ? 3 : 0.5; }
 std::string brief() { return std::to_string(int(brief_seconds() * 1000)) + "ms"; }
 
 }  // namespace pinfold::integration

@@ -58,7 +58,7 @@ TEST_CASE("hostile: scripts with odd names are read, and stored under their own"
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const char* name : {"a b", "$(touch x).sh", "'\"", "-rf", "new\nline", "\xff\xfe", "..."}) {
-        INFO(name);
+        INFO(std::string(name));
         const Bundle bundle;
         write_text(bundle.host() / name, "echo $0\n");
         const Ended ended = run_job(bundle, {{"--lang", "sh", bundle.host() / name}, {}, {}});
@@ -131,6 +131,30 @@ TEST_CASE("hostile: a flood for a reader that does not read") {
         CHECK(fuse.await_end());  // the deadline is kept, though nobody has read a byte
         CHECK(drain(reader.get()).size() <= 1 << 20);
         CHECK(flood.finish().status == 124);
+    }
+}
+
+TEST_CASE("hostile: what it makes in a directory of the host's belongs to nobody there, or to its caller") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const std::string shared = make_shared(bundle);
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        for (const char* user : {"0", "1000", "65535"}) {
+            if (rootless && std::string(user) != "1000") continue;  // it has one id to give
+            const Ended ended = run_job(bundle, {{"--bind", shared + ":/shared", "--user", user},
+                                                 {"sh", "-c", "cp /bin/true /shared/left; chmod 6755 /shared/left"},
+                                                 spawn});
+            CHECK_MESSAGE(ended.status == 0, ended.err);
+            struct stat info {};
+            REQUIRE(::lstat((shared + "/left").c_str(), &info) == 0);
+            constexpr uid_t kBeyondAccounts = 0x70000000;
+            if (rootless) CHECK(info.st_uid == kNobodySpecial);
+            else CHECK(info.st_uid >= kBeyondAccounts);
+            fs::remove(shared + "/left");
+        }
     }
 }
 

@@ -73,7 +73,7 @@ TEST_CASE("hostile: jobs that eat memory") {
     run_attacks({
         {.name = "private memory",
          .options = little,
-         .command = {"/probe", "alloc", "6000"},
+         .command = {"/probe", "alloc", "400"},
          .end = kOutOfMemory,
          .end_of_user = kFine,
          .check =
@@ -85,12 +85,14 @@ TEST_CASE("hostile: jobs that eat memory") {
         // reserve addresses that they never use.
         {.name = "shared memory",
          .options = little,
-         .command = {"/probe", "alloc", "6000", "shared"},
+         .command = {"/probe", "alloc", "6000", "shared", ";", "alloc", "100", "shared"},
          .end = kOutOfMemory,
          .end_of_user = kFine,
          .check =
              [](const Attempt& attempt) {
-                 if (attempt.as == As::user) CHECK(attempt.answer(0)["errno"] == "ENOMEM");
+                 if (attempt.as == As::root) return;
+                 CHECK(attempt.answer(0)["errno"] == "ENOMEM");
+                 CHECK(attempt.answer(1)["ok"] == true);
              }},
         {.name = "a slow leak",
          .options = little,
@@ -221,8 +223,9 @@ TEST_CASE("hostile: jobs that burn processor time") {
              [](const Attempt& attempt) {
                  const json by = limit_of(attempt.result, "cpu_cores")["enforced_by"];
                  CHECK((by == nullptr) == (attempt.as == As::user));  // who has none: it is told
-                 // The first slice of a tenth of a second is given whole.
-                 CHECK(attempt.used("cpu_seconds") < 0.2 * attempt.used("wall_seconds") + 0.1);
+                 // A slice that was begun is given whole.
+                 const double slack = pinfold::testing::slow_machine() ? 0.5 : 0.1;
+                 CHECK(attempt.used("cpu_seconds") < 0.2 * attempt.used("wall_seconds") + slack);
              }},
         {.name = "alone",
          .options = {"--cpu-timeout", "200ms"},
@@ -231,7 +234,7 @@ TEST_CASE("hostile: jobs that burn processor time") {
          .check =
              [](const Attempt& attempt) {
                  CHECK(attempt.used("cpu_seconds") > (attempt.as == As::root ? 0.19 : 0.9));
-                 CHECK(attempt.used("cpu_seconds") < (attempt.as == As::root ? 0.5 : 1.5));
+                 CHECK(attempt.used("cpu_seconds") < (attempt.as == As::root ? 0.5 : 2.5));
              }},
         // Without a group each of them has its own second.
         {.name = "by many processes",

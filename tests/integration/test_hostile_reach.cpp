@@ -201,7 +201,7 @@ TEST_CASE("hostile: jobs that make forbidden calls") {
          .check =
              [](const Attempt& attempt) {
                  for (size_t i = 0; i < std::size(kForbidden); ++i) {
-                     INFO(kForbidden[i].name);
+                     INFO(std::string(kForbidden[i].name));
                      CHECK(attempt.answer(i)["errno"] == "EPERM");
                      const json* call = denied_call(attempt.result, kForbidden[i].name);
                      REQUIRE(call != nullptr);
@@ -270,7 +270,7 @@ TEST_CASE("hostile: programs with more rights than their caller give none") {
         REQUIRE(::chmod((programs / "setuid").c_str(), 06755) == 0);
         give_capabilities(programs / "capable", root);
         for (const char* name : {"setuid", "capable"}) {
-            INFO(name);
+            INFO(std::string(name));
             const Judged judged = judge_job(
                 bundle,
                 {{"--ro-bind", programs.string() + ":/programs"}, {"/programs/" + std::string(name), "report"}, spawn});

@@ -2,9 +2,10 @@
 my @host = (qw(/etc/shadow /etc/gshadow /etc/sudoers /etc/machine-id /etc/hostname /etc/resolv.conf /etc/ssh /etc/apt
     /root /root/.ssh /root/.bashrc /home /var/lib /var/log /run /boot /srv /opt /mnt /media), $ENV{SECRET});
 my @ways = ("/proc/1/root", "/proc/1/cwd", "/proc/self/root", "/proc/thread-self/root", "..", "../../..");
-my @kernel = qw(/proc/1/environ /proc/1/mem /proc/1/maps /proc/1/auxv /proc/kcore /proc/keys /proc/timer_list /proc/kmsg
-    /proc/sched_debug /proc/scsi/scsi /proc/acpi/wakeup /proc/kpagecount /sys/kernel /sys/fs/cgroup /sys/class/net
-    /dev/mem /dev/kmem /dev/port /dev/kmsg /dev/vda /dev/sda /dev/nvme0n1 /dev/loop0 /dev/fuse /dev/kvm /dev/net/tun);
+my @kernel = qw(/proc/1/environ /proc/1/mem /proc/1/maps /proc/1/auxv /proc/interrupts /proc/kcore /proc/keys
+    /proc/timer_list /proc/kmsg /proc/sched_debug /proc/scsi/scsi /proc/acpi/wakeup /proc/kpagecount /sys/kernel
+    /sys/fs/cgroup /sys/class/net /dev/mem /dev/kmem /dev/port /dev/kmsg /dev/vda /dev/sda /dev/nvme0n1 /dev/loop0
+    /dev/fuse /dev/kvm /dev/net/tun);
 
 sub look {
     my ($path) = @_;
