@@ -78,7 +78,10 @@ void take_script(Job& job) {
 
 void check_denied(const Attack& attack, const json& result) {
     std::vector<std::string> names;
-    for (const json& call : result["denied"]) names.push_back(call["name"]);
+    for (const json& call : result["denied"]) {
+        names.push_back(call["name"]);
+        CHECK(call["program"] != "");
+    }
     std::vector<std::string> wanted = attack.denied;
     std::sort(names.begin(), names.end());
     std::sort(wanted.begin(), wanted.end());
@@ -157,6 +160,11 @@ Neighbour::~Neighbour() {
     const Ended ended = process_.finish();
     CHECK_MESSAGE(ended.status == 5, ended.err);
     CHECK(ended.out == "ready\nmine\n");
+}
+
+uint64_t Attempt::denials(const std::string& name) const {
+    const json* call = denied_call(result, name);
+    return call == nullptr ? 0 : call->at("count").get<uint64_t>();
 }
 
 json Attempt::answer(size_t line) const {

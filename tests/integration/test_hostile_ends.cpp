@@ -109,28 +109,33 @@ TEST_CASE("hostile: every exit code is the job's own") {
     }
 }
 
+// Both streams lead to one pipe, which gets full in the turn of either of them: it holds one page more or less.
 TEST_CASE("hostile: a flood for a reader that does not read") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    for (const bool rootless : {false, true}) {
-        CAPTURE(rootless);
-        Bundle bundle;
-        const std::string shared = make_shared(bundle);
-        const Fuse fuse(bundle);
-        int ends[2];
-        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-        const UniqueFd reader(ends[0]);
-        UniqueFd writer(ends[1]);
-        SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
-        spawn.fds = {{1, writer.get()}, {2, writer.get()}};
-        Process flood(
-            bundle.verb({"sandbox", "--name", bundle.id(), "--output-limit", "1m", "--timeout", brief(), "--bind",
-                         shared + ":/shared", "--", "sh", "-c", "exec 3> /shared/fuse; yes & yes >&2 & wait"}),
-            spawn);
-        writer.reset();
-        CHECK(fuse.await_end());  // the deadline is kept, though nobody has read a byte
-        CHECK(drain(reader.get()).size() <= 1 << 20);
-        CHECK(flood.finish().status == 124);
+    for (const size_t already : {0, 4096}) {
+        for (const As as : {As::root, As::user}) {
+            CAPTURE(already);
+            CAPTURE((as == As::user));
+            Bundle bundle;
+            const std::string shared = make_shared(bundle);
+            const Fuse fuse(bundle);
+            int ends[2];
+            REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+            const UniqueFd reader(ends[0]);
+            UniqueFd writer(ends[1]);
+            REQUIRE(::write(writer.get(), std::string(already, 'x').data(), already) == ssize_t(already));
+            SpawnOptions spawn = as == As::user ? normal_user(bundle) : SpawnOptions{};
+            spawn.fds = {{1, writer.get()}, {2, writer.get()}};
+            Process flood(
+                bundle.verb({"sandbox", "--name", bundle.id(), "--output-limit", "1m", "--timeout", brief(), "--bind",
+                             shared + ":/shared", "--", "sh", "-c", "exec 3> /shared/fuse; yes & yes >&2 & wait"}),
+                spawn);
+            writer.reset();
+            CHECK(fuse.await_end());  // the deadline is kept, though nobody has read a byte
+            CHECK(drain(reader.get()).size() <= already + (1 << 20));
+            CHECK(flood.finish().status == 124);
+        }
     }
 }
 

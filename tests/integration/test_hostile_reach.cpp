@@ -139,8 +139,19 @@ TEST_CASE("hostile: jobs that look for the host's secrets, or write to it") {
     PINFOLD_ONLY();
     run_attacks({
         {.name = "secrets", .command = {"@secrets.pl"}, .check = check_nothing},
-        {.name = "settings and programs", .command = {"@writes.sh"}, .check = check_nothing},
-        {.name = "links", .command = {"@links.sh"}, .check = check_nothing},
+        {.name = "settings and programs", .command = {"@writes.pl"}, .check = check_nothing},
+        {.name = "the same as root inside",
+         .options = {"--user", "0"},
+         .command = {"@writes.pl"},
+         .check = check_nothing},
+        {.name = "mounts that could be written to, or give rights",
+         .command = {"awk", "$5 !~ \"^/(dev|proc)(/|$)\" && ($6 ~ /^rw/ || $6 !~ /nosuid.*nodev/) { print $5 }",
+                     "/proc/self/mountinfo"},
+         .check = [](const Attempt& attempt) { CHECK(attempt.out() == "/tmp\n/workspace\n"); }},
+        {.name = "the kernel's settings",
+         .command = {"awk", "$5 == \"/proc/sys\" && $6 ~ /^ro/ { print $5 }", "/proc/self/mountinfo"},
+         .check = [](const Attempt& attempt) { CHECK(attempt.out() == "/proc/sys\n"); }},
+        {.name = "links", .command = {"@links.pl"}, .check = check_nothing},
         {.name = "the first process's environment and command line",
          .command = {"sh", "-c", "cat /proc/1/environ; tr -d '\\0' < /proc/1/cmdline; ls /proc/self/fd | wc -l"},
          .end = kFine,
@@ -165,7 +176,7 @@ TEST_CASE("hostile: jobs that knock at the network") {
          .check =
              [](const Attempt& attempt) {
                  check_nothing(attempt);
-                 CHECK((*denied_call(attempt.result, "socket"))["count"] == 7);
+                 CHECK(attempt.denials("socket") == 7);
              }},
         {.name = "with a profile that allows it",
          .options = {"--seccomp", "network"},
@@ -174,10 +185,7 @@ TEST_CASE("hostile: jobs that knock at the network") {
         {.name = "every family of sockets",
          .command = in_turn(sockets_of_families()),
          .denied = {"socket"},
-         .check =
-             [](const Attempt& attempt) {
-                 CHECK((*denied_call(attempt.result, "socket"))["count"] == 2 * std::size(kFamilies));
-             }},
+         .check = [](const Attempt& attempt) { CHECK(attempt.denials("socket") == 2 * std::size(kFamilies)); }},
         {.name = "raw packets, with a profile that allows some",
          .options = {"--seccomp", "network"},
          .command = in_turn({{"socket", SYS_socket, {AF_INET, SOCK_RAW, 1}},
@@ -203,10 +211,7 @@ TEST_CASE("hostile: jobs that make forbidden calls") {
                  for (size_t i = 0; i < std::size(kForbidden); ++i) {
                      INFO(std::string(kForbidden[i].name));
                      CHECK(attempt.answer(i)["errno"] == "EPERM");
-                     const json* call = denied_call(attempt.result, kForbidden[i].name);
-                     REQUIRE(call != nullptr);
-                     CHECK((*call)["count"] == 1);
-                     CHECK((*call)["program"] == "probe");
+                     CHECK(attempt.denials(kForbidden[i].name) == 1);
                  }
              }},
         {.name = "the clone whose flags no filter sees",
@@ -225,9 +230,9 @@ TEST_CASE("hostile: jobs that make forbidden calls") {
          .check =
              [](const Attempt& attempt) {
                  // From some number on each costs a millisecond, or pinfold would be busy for as long as the job is.
-                 const double count = (*denied_call(attempt.result, "umount2"))["count"];
+                 const uint64_t count = attempt.denials("umount2");
                  CHECK(count > 100);
-                 CHECK(count < 20000 + 1000 * attempt.used("wall_seconds"));
+                 CHECK(double(count) < 20000 + 1000 * attempt.used("wall_seconds"));
                  CHECK(attempt.used("wall_seconds") < brief_seconds() + (pinfold::testing::slow_machine() ? 30 : 2));
              }},
     });

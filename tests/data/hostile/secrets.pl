@@ -8,9 +8,9 @@ my @kernel = qw(/proc/1/environ /proc/1/mem /proc/1/maps /proc/1/auxv /proc/inte
     /dev/fuse /dev/kvm /dev/net/tun);
 
 sub look {
-    my ($path) = @_;
+    my ($path, $bytes) = @_;
     if (opendir(my $directory, $path)) { print "seen: $path\n" if grep { !/^\.\.?$/ } readdir($directory) }
-    elsif (open(my $file, "<", $path)) { print "seen: $path\n" if sysread($file, my $bytes, 64) && $bytes =~ /[^\0]/ }
+    elsif (open(my $file, "<", $path)) { print "seen: $path\n" if sysread($file, $bytes, 64) && $bytes =~ /[^\0]/ }
 }
 
 look($_) for @host, @kernel;
@@ -24,5 +24,6 @@ for my $file (glob("/proc/[0-9]*/environ"), glob("/proc/[0-9]*/cmdline")) {
     print "seen: $file\n" if <$words> =~ /secret of the host/;
 }
 for my $number (3 .. 255) {
-    open(my $copy, "<&=", $number) and sysread($copy, my $bytes, 64) and print "descriptor $number: $bytes\n";
+    my $bytes;
+    open(my $copy, "<&=", $number) and sysread($copy, $bytes, 64) and print "descriptor $number: $bytes\n";
 }
