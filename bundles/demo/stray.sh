@@ -1,18 +1,20 @@
-# What a stray script may try, and what it gets to see. The payload of bundles/demo.
+# What a stray script may try, and what it gets to see.
 try() {
-    what=$1
+    local what=$1
     shift
     printf '%-26s ' "$what"
-    "$@" 2>&1 | tail -n 1 | sed 's/^[a-z]*: //'
+    { "$@" 2>&1 || true; } | head -n 1 | sed 's/^[a-z\/]*: //'
 }
 
-try "who am I"                id
+try "who am I"                id -u
 try "which host is this"      hostname
-try "process 1"               sh -c 'tr "\0" " " < /proc/1/cmdline | sed "s/ $//"; echo'
 try "network interfaces"      sh -c 'tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d " "'
 try "read the host's secrets" cat /etc/shadow
-try "change a program"        touch /bin/sh
+try "see who lives here"      ls /home
+try "change a program"        touch /usr/bin/env
 try "mount a file system"     mount -t tmpfs tmpfs /tmp
-try "change a kernel setting" sh -c 'echo x > /proc/sys/kernel/core_pattern'
-try "fill the disk"           sh -c 'dd if=/dev/zero of=/tmp/fill bs=64k 2>&1 | head -n 1'
-try "compute 6 * 7"           expr 6 '*' 7
+try "become root"             unshare --map-root-user id
+try "get a disk"              mknod disk b 8 0
+try "change a kernel setting" tee /proc/sys/kernel/core_pattern
+try "fill the disk"           dd if=/dev/zero of=fill bs=64k
+try "rename the host"         hostname stray

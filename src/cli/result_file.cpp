@@ -2,6 +2,7 @@
 #include "cli/result_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.hpp"
@@ -20,7 +21,11 @@ Result<ResultFile> ResultFile::open(const std::string& path) {
     const std::string directory = slash == path.npos ? "." : path.substr(0, slash + 1);
     file.directory_ = TRY_IN("--result", open_at(AT_FDCWD, directory, O_DIRECTORY | O_PATH));
     if (file.name_.empty()) return plain_error(concat("--result ", quoted(path), ": is a directory"));
-    return file;
+    struct stat old {};
+    const bool exists = ::fstatat(file.directory_.get(), file.name_.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!exists || S_ISREG(old.st_mode)) return file;
+    return plain_error(concat("--result ", quoted(path), ": is no file, and would be replaced by one"))
+        .with_hint("for standard output: --result -");
 }
 
 Result<void> ResultFile::write(const SandboxResult& result) const {

@@ -48,8 +48,12 @@ Process process(const ResourceLimits& limits, const GenerateOptions& options) {
     return process;
 }
 
+// A file that holds anything takes a page. Without a limit, empty ones would take as much of the kernel's memory as
+// anybody likes.
 Mount tmpfs(const char* destination, std::vector<std::string> options, uint64_t size) {
+    constexpr uint64_t kPage = 4096, kDirectories = 1024;
     options.push_back(concat("size=", size));
+    options.push_back(concat("nr_inodes=", size / kPage + kDirectories));
     return {destination, "tmpfs", "tmpfs", std::move(options), {}, {}};
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -126,10 +127,33 @@ Result<void> apply_remount(const RootFd& root, const MountRequest& request) {
     return change(target.get(), request);
 }
 
+// A descriptor that was opened before the clone leads to a mount of the parent's namespace, of which a child in its own
+// can clone nothing. It can by the file's name, which may lead elsewhere by now: it has to be that file still.
+Result<UniqueFd> clone_by_name(const std::string& descriptor, bool recursive) {
+    char path[PATH_MAX];
+    const ssize_t length = ::readlink(descriptor.c_str(), path, sizeof path);
+    if (length < 0) return errno_error("find the name of the source");
+    const std::string name(path, size_t(length));
+    UniqueFd tree = TRY(clone_tree(AT_FDCWD, name, recursive));
+    struct stat wanted {};
+    struct stat found {};
+    if (::stat(descriptor.c_str(), &wanted) != 0 || ::fstat(tree.get(), &found) != 0) return errno_error(name);
+    if (wanted.st_dev != found.st_dev || wanted.st_ino != found.st_ino)
+        return plain_error(concat(quoted(name), " was replaced before it could be mounted"));
+    return tree;
+}
+
+Result<UniqueFd> clone_source(const MountRequest& request) {
+    const std::string& source = request.filesystem.source;
+    Result<UniqueFd> tree = clone_tree(AT_FDCWD, source, request.recursive);
+    const bool elsewhere = !tree && tree.error().code == EINVAL && source.starts_with("/proc/self/fd/");
+    return elsewhere ? clone_by_name(source, request.recursive) : std::move(tree);
+}
+
 }  // namespace
 
 Result<UniqueFd> open_bind_source(const MountRequest& request) {
-    UniqueFd tree = TRY(clone_tree(AT_FDCWD, request.filesystem.source, request.recursive));
+    UniqueFd tree = TRY(clone_source(request));
     if (!request.id_maps) return tree;
     const UniqueFd user_namespace = TRY(make_user_namespace(*request.id_maps));
     const MountChange mapped{.set = MOUNT_ATTR_IDMAP, .userns_fd = user_namespace.get()};

@@ -46,9 +46,8 @@ Result<UniqueFd> start_timer(std::optional<std::chrono::nanoseconds> time) {
     return timer;
 }
 
-// Its own for as long as the sandbox lives: no rights, no streams, no descriptor of the host's, no word of the host's
-// in its memory that others can read.
-Result<void> give_up_all(const KeeperContext& context) {
+// Its own for as long as the sandbox lives: no rights, no streams, no descriptor of the host's.
+Result<void> give_up_all() {
     stop_logging();
     // One capability, of no use without the effective set, sets it above the payload, which is the same user: the
     // kernel then keeps that one's hands off our memory and descriptors, and lets the sandbox's owner at them, who
@@ -57,7 +56,6 @@ Result<void> give_up_all(const KeeperContext& context) {
     TRY(apply_capabilities({.permitted = kept}));
     TRY(forbid_new_privileges());
     if (::prctl(PR_SET_NAME, "pinfold-keeper") != 0) return errno_error("set the name");
-    std::memset(reinterpret_cast<void*>(context.words.begin), 0, context.words.end - context.words.begin);
     return {};
 }
 
@@ -140,13 +138,15 @@ Result<void> write_script(const std::string& path, std::string_view text) {
     return {};
 }
 
-Result<pid_t> clone_payload(int& pidfd) {
+Result<pid_t> clone_payload(UniqueFd& pidfd) {
+    int number = -1;
     clone_args arguments{};
     arguments.flags = CLONE_PIDFD;
-    arguments.pidfd = reinterpret_cast<uintptr_t>(&pidfd);
+    arguments.pidfd = reinterpret_cast<uintptr_t>(&number);
     arguments.exit_signal = SIGCHLD;
     const pid_t pid = sys_clone3(arguments);
     if (pid < 0) return errno_error("start the payload's process");
+    if (pid > 0) pidfd = UniqueFd(number);
     return pid;
 }
 
@@ -169,22 +169,24 @@ Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channe
         TRY(context.link.send(Message::created));
         if (!TRY(context.link.receive())) return plain_error("the parent is gone");
     }
+    // Before there is anyone to read them.
+    std::memset(reinterpret_cast<void*>(context.words.begin), 0, context.words.end - context.words.begin);
     pid_t payload = 0;
-    if (plan.payload) {
-        int pidfd = -1;
-        payload = TRY(clone_payload(pidfd));
-        if (payload == 0) {
-            context.link.close();
-            return {};
-        }
-        const UniqueFd held(pidfd);
-        TRY(context.link.send_born(0, pidfd));
+    UniqueFd pidfd;
+    if (plan.payload) payload = TRY(clone_payload(pidfd));
+    if (plan.payload && payload == 0) {
+        context.link.close();
+        return {};
     }
     UniqueFd signals = TRY(hold_back_signals());
     UniqueFd timer = TRY(start_timer(plan.lifetime));
-    TRY(give_up_all(context));
+    TRY(give_up_all());
     if (!plan.payload) TRY(launcher.send(Message::ready));
+    // The payload cannot go on before the launcher knows of it, and then finds a keeper that has let go of everything.
+    // The launcher takes the end of this channel for the payload's start.
     launcher.close();
+    if (plan.payload) TRY(context.link.send_born(0, pidfd.get()));
+    pidfd.reset();
     TRY(keep_descriptors(signals, timer, context.link));
     Keeper(payload, plan.alone, std::move(signals), std::move(timer), std::move(context.link)).keep();
 }

@@ -2,6 +2,7 @@
 #include "sandbox/denials.hpp"
 
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,12 +41,14 @@ Result<Denials> Denials::create(UniqueFd listener, std::vector<sock_filter> prog
     return denials;
 }
 
-void Denials::serve() {
+void Denials::serve(short events) {
+    // Asking a listener that has no caller left would, before Linux 6.11, wait for ever.
+    if ((events & POLLIN) == 0) return listener_.reset();
     std::ranges::fill(request_, 0);
     std::ranges::fill(response_, 0);
     auto* call = reinterpret_cast<seccomp_notif*>(request_.data());
     if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, call) != 0) {
-        // A caller that was killed meanwhile is no loss. A listener without any caller left says so for ever.
+        // A caller that was killed meanwhile is no loss.
         if (errno != ENOENT && errno != EINTR) listener_.reset();
         return;
     }

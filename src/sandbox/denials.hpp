@@ -23,7 +23,7 @@ public:
     static Result<Denials> create(UniqueFd listener, std::vector<sock_filter> program);
 
     int fd() const { return listener_.get(); }
-    void serve();
+    void serve(short events);  // what poll() found
     std::vector<DeniedCall> take() const;
 
 private:

@@ -14,7 +14,7 @@ namespace pinfold {
 namespace {
 
 constexpr size_t kChunk = 64 << 10;
-// A write of this much, or less, never waits once poll() has found a pipe writable.
+// A write of this much, or less, never waits once poll() has found a pipe writable, if it is the only one.
 constexpr size_t kSafeWrite = 4096;
 
 }  // namespace
@@ -45,10 +45,14 @@ void Output::prepare(std::span<pollfd, kSlots> slots) const {
     }
 }
 
+// Both streams may go to one pipe (2>&1) that has room for one write: the other's turn is after the next poll().
 void Output::serve(std::span<const pollfd, kSlots> slots) {
+    bool written = false;
     for (size_t i = 0; i < streams_.size(); ++i) {
         if (slots[2 * i].revents != 0) receive(streams_[i]);
-        if (slots[2 * i + 1].revents != 0) pass_on(streams_[i], false);
+        if (slots[2 * i + 1].revents == 0 || written) continue;
+        pass_on(streams_[i], false);
+        written = true;
     }
 }
 

@@ -35,10 +35,18 @@ std::string base64(std::string_view bytes) {
     return text;
 }
 
+size_t count_replacements(std::string_view text) {
+    constexpr std::string_view kReplacement = "\uFFFD";
+    size_t count = 0;
+    for (size_t at = 0; (at = text.find(kReplacement, at)) != text.npos; at += kReplacement.size()) ++count;
+    return count;
+}
+
 // Text is what JSON can hold; where the bytes are no UTF-8, they follow unchanged in another form.
 void add_output(Json::Object& members, const std::string& name, const std::string& bytes) {
     members.push_back({name, {bytes}});
-    if (json_quoted(bytes).find("\uFFFD") == std::string::npos || bytes.find("\uFFFD") != std::string::npos) return;
+    // The job may have printed some of them itself.
+    if (count_replacements(json_quoted(bytes)) == count_replacements(bytes)) return;
     members.push_back({name + "_base64", {base64(bytes)}});
 }
 

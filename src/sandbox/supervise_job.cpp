@@ -90,7 +90,7 @@ Result<JobEnd> Supervisor::await_end() {
             if (errno == EINTR) continue;
             return errno_error("wait for the job: poll");
         }
-        if (slots[kDenials].revents != 0) watch_.denials->serve();
+        if (slots[kDenials].revents != 0) watch_.denials->serve(slots[kDenials].revents);
         if (watch_.output) watch_.output->serve(output_slots);
         if (slots[kSignals].revents != 0) take_signals();
         if (slots[kCpu].revents != 0) check_cpu();

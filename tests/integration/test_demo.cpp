@@ -1,5 +1,5 @@
 // What README shows is what a newcomer gets.
-#include "harness.hpp"
+#include "sandbox.hpp"
 
 using namespace pinfold::integration;
 
@@ -23,6 +23,25 @@ TEST_CASE("demo: prints what README says, word for word") {
     CHECK(demo.err == "");
     CHECK(demo.out.size() > 100);
     CHECK(read_text(root + "/README.md").find("```\n" + demo.out + "```\n") != std::string::npos);
+}
+
+TEST_CASE("demo: a normal user sees every job end as well") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    fs::copy(source_root() / "bundles/demo", bundle.host() / "demo");  // which that user can read
+    SpawnOptions spawn = normal_user(bundle);
+    spawn.env.push_back("PINFOLD_BIN=" + runtime_command()[0]);
+    const Ended demo = run_program({bundle.host() / "demo/run"}, spawn);
+    CAPTURE(demo.err);
+    CHECK(demo.status == 0);
+    // Its memory is held by rlimits: the program is told that there is no more.
+    for (const char* row :
+         {"a friendly script  by itself         0  nothing\n",
+          "a snoop            by itself         0  denied: ", "a fork bomb        timed out       124  2 s\n",
+          "a memory bomb      by itself         2  ", "an endless loop    timed out       124  1 s\n"}) {
+        CHECK_MESSAGE(demo.out.find(row) != std::string::npos, demo.out);
+    }
 }
 
 TEST_CASE("demo: README and manual configure the engines as the tests do") {

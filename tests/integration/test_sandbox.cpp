@@ -181,6 +181,8 @@ TEST_CASE("sandbox: what is wrong is told before anything is made") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     const Bundle bundle;
+    const std::string link = bundle.host() / "stdout";  // as /dev/stdout is
+    fs::create_symlink("/proc/self/fd/1", link);
     const std::pair<Job, const char*> wrong[] = {
         {{{}, {}, {}}, "nothing to run: name a program after --"},
         {{{"--memory", "many"}, {"true"}, {}}, "--memory 'many': expected a size, as in 512m"},
@@ -191,6 +193,7 @@ TEST_CASE("sandbox: what is wrong is told before anything is made") {
         {{{"--bind", "/nonexistent"}, {"true"}, {}}, "--bind '/nonexistent'"},
         {{{"--bind", "/tmp:there"}, {"true"}, {}}, "the destination 'there' is not absolute"},
         {{{}, {"/nonexistent"}, {}}, "\"/nonexistent\""},
+        {{{"--result", link}, {"true"}, {}}, "is no file, and would be replaced by one"},
     };
     for (const auto& [job, words] : wrong) {
         CAPTURE(words);

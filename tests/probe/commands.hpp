@@ -38,8 +38,9 @@ Object syscall_command(const Arguments& arguments);      // NUMBER [ARGUMENTS]: 
 Object exit_command(const Arguments& arguments);         // CODE
 Object signal_command(const Arguments& arguments);       // NUMBER: kills itself
 Object wait_signal_command(const Arguments& arguments);  // READY, each signal as it comes; ends with TERM
-Object alloc_command(const Arguments& arguments);        // MEGABYTES, touched
+Object alloc_command(const Arguments& arguments);        // MEGABYTES [shared], touched
 Object fork_command(const Arguments& arguments);         // COUNT: how many children could live at once
+Object threads_command(const Arguments& arguments);      // COUNT: how many could be started
 Object bomb_command(const Arguments& arguments);         // READY, then forks for ever, and so do all children
 Object orphan_command(const Arguments& arguments);       // leaves a sleeping child in a session of its own
 Object burn_command(const Arguments& arguments);         // MILLISECONDS of processor time; wall time used

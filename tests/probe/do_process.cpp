@@ -1,5 +1,6 @@
 // Trying things on processes: system calls by number, signals, memory, children, processor time.
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -61,7 +62,9 @@ Object wait_signal_command(const Arguments& /*arguments*/) {
 
 Object alloc_command(const Arguments& arguments) {
     const size_t bytes = std::stoul(arguments[0]) << 20;
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool shared = arguments.size() > 1 && arguments[1] == "shared";
+    const int flags = MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE);
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == MAP_FAILED) return failure();
     volatile char* pages = static_cast<char*>(memory);
     for (size_t offset = 0; offset < bytes; offset += 4096) pages[offset] = 1;
@@ -91,6 +94,17 @@ Object fork_command(const Arguments& arguments) {
     Object out = success();
     out.add("children", children.size());
     if (error != 0) out.add("errno", strerrorname_np(error));
+    return out;
+}
+
+Object threads_command(const Arguments& arguments) {
+    const auto wait = [](void*) -> void* { return reinterpret_cast<void*>(intptr_t{::pause()}); };
+    const int wanted = std::stoi(arguments[0]);
+    int count = 0;
+    pthread_t ignored{};
+    while (count < wanted && (errno = ::pthread_create(&ignored, nullptr, wait, nullptr)) == 0) ++count;
+    Object out = success().add("threads", count);
+    if (count < wanted) out.add("errno", strerrorname_np(errno));
     return out;
 }
 

@@ -46,6 +46,7 @@ constexpr std::array kCommands = {
     Command{"wait-signal", 0, wait_signal_command},
     Command{"alloc", 1, alloc_command},
     Command{"fork", 1, fork_command},
+    Command{"threads", 1, threads_command},
     Command{"bomb", 0, bomb_command},
     Command{"orphan", 0, orphan_command},
     Command{"burn", 1, burn_command},

@@ -25,13 +25,15 @@ const Mount& mount_at(const Spec& spec, const std::string& path) {
     return spec.mounts[0];
 }
 
-uint64_t size_of(const Mount& mount) {
+uint64_t number_of(const Mount& mount, const std::string& name) {
     for (const std::string& option : mount.options) {
-        if (option.starts_with("size=")) return std::stoull(option.substr(5));
+        if (option.starts_with(name + "=")) return std::stoull(option.substr(name.size() + 1));
     }
-    FAIL("no size of " << mount.destination);
+    FAIL("no " << name << " of " << mount.destination);
     return 0;
 }
+
+uint64_t size_of(const Mount& mount) { return number_of(mount, "size"); }
 
 std::string refusal(std::string_view json) {
     const Result<ResourceLimits> limits = parse_resource_limits(json, "limits.json");
@@ -68,6 +70,7 @@ TEST_CASE("generate: limits become resources, rlimits and sizes") {
     CHECK(resources.pids_limit == 7);
     CHECK(size_of(mount_at(spec, "/tmp")) + size_of(mount_at(spec, "/workspace")) == 40 << 20);
     CHECK(size_of(mount_at(spec, "/dev/shm")) == 8 << 20);
+    CHECK(number_of(mount_at(spec, "/workspace"), "nr_inodes") == (30 << 20) / 4096 + 1024);
     CHECK(spec.root.readonly);
     CHECK(spec.process->no_new_privileges);
     CHECK(spec.process->user.uid == 1000);

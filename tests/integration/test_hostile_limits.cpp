@@ -1,0 +1,246 @@
+// Hostile jobs that want more than they may have: processes, memory, disk, output, time.
+#include <signal.h>
+
+#include "hostile.hpp"
+
+using namespace pinfold::integration;
+
+namespace {
+
+bool contains(const std::string& text, const char* words) { return text.find(words) != std::string::npos; }
+
+// As many as the limit, and the keeper. A machine that is busy may not get as far before the deadline.
+void check_processes(const Attempt& attempt) {
+    CHECK(limit_of(attempt.result, "max_processes")["value"] == "21");
+    CHECK(attempt.used("peak_processes") <= 21);
+}
+
+// A little more than the limit is what the kernel takes before it looks.
+void check_memory(const Attempt& attempt) {
+    const double limit = std::stod(std::string(limit_of(attempt.result, "memory_mb")["value"]));
+    CHECK(attempt.used("peak_memory_bytes") <= limit * 1.1);
+    if (attempt.as == As::root) CHECK(attempt.used("oom_kills") >= 1);
+}
+
+void check_output(const Attempt& attempt) {
+    CHECK(attempt.result["truncated"] == true);
+    CHECK(attempt.out().size() + attempt.err().size() == 100 << 10);
+}
+
+void check_deadline(const Attempt& attempt) {
+    CHECK(attempt.used("wall_seconds") >= brief_seconds());
+    CHECK(attempt.used("wall_seconds") < brief_seconds() + (pinfold::testing::slow_machine() ? 30 : 2));
+}
+
+}  // namespace
+
+TEST_CASE("hostile: jobs that multiply") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::vector<std::string> few = {"--pids", "20", "--timeout", brief()};
+    run_attacks({
+        {.name = "a fork bomb in a shell",
+         .options = few,
+         .command = {"@fork-bomb.sh"},
+         .end = kTimedOut,
+         .check = check_processes,
+         .beside = true},
+        {.name = "a fork bomb of system calls",
+         .options = few,
+         .command = {"/probe", "bomb"},
+         .end = kTimedOut,
+         .check = check_processes},
+        {.name = "as many processes as possible",
+         .options = few,
+         .command = {"/probe", "fork", "100000"},
+         .check = [](const Attempt& attempt) { CHECK(attempt.answer(0)["children"] == 19); }},
+        {.name = "as many threads as possible",
+         .options = few,
+         .command = {"/probe", "threads", "100000"},
+         .check =
+             [](const Attempt& attempt) {
+                 CHECK(attempt.answer(0)["threads"] == 19);
+                 CHECK(attempt.answer(0)["errno"] == "EAGAIN");
+             }},
+        {.name = "daemons that outlive their parents", .command = {"@daemon.sh"}, .end = {"exited", 4}},
+    });
+}
+
+TEST_CASE("hostile: jobs that eat memory") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::vector<std::string> little = {"--memory", "48m", "--disk", "80m"};
+    run_attacks({
+        {.name = "private memory",
+         .options = little,
+         .command = {"/probe", "alloc", "400"},
+         .end = kOutOfMemory,
+         .end_of_user = kFine,
+         .check =
+             [](const Attempt& attempt) {
+                 check_memory(attempt);
+                 if (attempt.as == As::user) CHECK(attempt.answer(0)["errno"] == "ENOMEM");
+             }},
+        // Without a group: no process has more of it than RLIMIT_AS, which is far above the limit, since programs
+        // reserve addresses that they never use.
+        {.name = "shared memory",
+         .options = little,
+         .command = {"/probe", "alloc", "6000", "shared", ";", "alloc", "100", "shared"},
+         .end = kOutOfMemory,
+         .end_of_user = kFine,
+         .check =
+             [](const Attempt& attempt) {
+                 if (attempt.as == As::root) return;
+                 CHECK(attempt.answer(0)["errno"] == "ENOMEM");
+                 CHECK(attempt.answer(1)["ok"] == true);
+             }},
+        {.name = "a slow leak",
+         .options = little,
+         .command = {"perl", "-e", "push @leak, 'x' x 100000 while 1"},
+         .end = kOutOfMemory,
+         .end_of_user = End{"exited", 1},
+         .check =
+             [](const Attempt& attempt) {
+                 if (attempt.as == As::user) CHECK(contains(attempt.err(), "Out of memory"));
+             }},
+        {.name = "files in memory",
+         .options = little,
+         .command = {"dd", "if=/dev/zero", "of=/workspace/x", "bs=1M", "status=none"},
+         .end = kOutOfMemory,
+         .end_of_user = End{"exited", 1}},
+        {.name = "a child eats, the parent waits and ends well",
+         .options = little,
+         .command = {"sh", "-c", "perl -e '$x = q(x) x 500000000' 2> /dev/null; echo and on"},
+         .check =
+             [](const Attempt& attempt) {
+                 CHECK(attempt.out() == "and on\n");
+                 if (attempt.as == As::root) CHECK(attempt.used("oom_kills") == 1);
+             }},
+        {.name = "shared memory by its file system",
+         .options = little,
+         .command = {"dd", "if=/dev/zero", "of=/dev/shm/x", "bs=1M", "status=none"},
+         .end = {"exited", 1},
+         .check = [](const Attempt& attempt) { CHECK(contains(attempt.err(), "No space left on device")); }},
+    });
+}
+
+TEST_CASE("hostile: jobs that fill the disk") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::vector<std::string> small = {"--disk", "8m", "--memory", "128m"};
+    const auto no_space = [](const Attempt& attempt) {
+        CHECK(contains(attempt.err(), "No space left on device"));
+        CHECK(limit_of(attempt.result, "disk_mb")["value"] == std::to_string(8 << 20));
+    };
+    run_attacks({
+        {.name = "one big file",
+         .options = small,
+         .command = {"dd", "if=/dev/zero", "of=/workspace/x", "bs=64k", "status=none"},
+         .end = {"exited", 1},
+         .check = no_space},
+        {.name = "one big file in /tmp",
+         .options = small,
+         .command = {"dd", "if=/dev/zero", "of=/tmp/x", "bs=64k", "status=none"},
+         .end = {"exited", 1},
+         .check = no_space},
+        {.name = "many empty files",
+         .options = small,
+         .command = {"perl", "-e", "open(my $file, '>', $count++) || die('after ', $count > 9000, $!) while 1"},
+         .end = {"exited", 28},
+         .check = [](const Attempt& attempt) { CHECK(contains(attempt.err(), "after No space left on device")); }},
+        {.name = "a file with a hole as large as it can be",
+         .options = small,
+         .command = {"truncate", "-s", "1T", "x"},
+         .end = {"signaled", 128 + SIGXFSZ}},
+    });
+}
+
+TEST_CASE("hostile: jobs that never stop printing") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::vector<std::string> few = {"--output-limit", "100k", "--timeout", brief()};
+    run_attacks({
+        {.name = "lines", .options = few, .command = {"yes"}, .end = kTimedOut, .check = check_output},
+        {.name = "lines of errors",
+         .options = few,
+         .command = {"sh", "-c", "yes >&2"},
+         .end = kTimedOut,
+         .check = check_output},
+        {.name = "both, without a line's end",
+         .options = few,
+         .command = {"sh", "-c", "cat /dev/zero & cat /dev/zero >&2"},
+         .end = kTimedOut,
+         .check = check_output},
+        {.name = "too much, and then an end",
+         .options = few,
+         .command = {"sh", "-c", "head -c 3000000 /dev/zero; exit 3"},
+         .end = {"output_limit", 3},
+         .check = check_output},
+    });
+}
+
+TEST_CASE("hostile: jobs that never end") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::vector<std::string> short_time = {"--timeout", brief()};
+    run_attacks({
+        {.name = "every signal ignored",
+         .options = short_time,
+         .command = {"perl", "-e", "$SIG{$_} = 'IGNORE' for keys %SIG; $| = 1; print 'on'; 1 while 1"},
+         .end = kTimedOut,
+         .check =
+             [](const Attempt& attempt) {
+                 check_deadline(attempt);
+                 CHECK(attempt.out() == "on");
+             }},
+        {.name = "stopped by itself",
+         .options = short_time,
+         .command = {"sh", "-c", "kill -STOP $$"},
+         .end = kTimedOut,
+         .check = check_deadline},
+        {.name = "streams closed",
+         .options = short_time,
+         .command = {"sh", "-c", "exec <&- >&- 2>&-; while :; do :; done"},
+         .end = kTimedOut,
+         .check = check_deadline},
+        {.name = "waits for a child that is stopped",
+         .options = short_time,
+         .command = {"sh", "-c", "(kill -STOP $(sh -c 'echo $PPID')) & wait; sleep 1000"},
+         .end = kTimedOut,
+         .check = check_deadline},
+    });
+}
+
+TEST_CASE("hostile: jobs that burn processor time") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    run_attacks({
+        {.name = "more than one processor's worth",
+         .options = {"--cpus", "0.2", "--timeout", brief()},
+         .command = {"sh", "-c", "(while :; do :; done) & while :; do :; done"},
+         .end = kTimedOut,
+         .check =
+             [](const Attempt& attempt) {
+                 const json by = limit_of(attempt.result, "cpu_cores")["enforced_by"];
+                 CHECK((by == nullptr) == (attempt.as == As::user));  // who has none: it is told
+                 // A slice that was begun is given whole.
+                 const double slack = pinfold::testing::slow_machine() ? 0.5 : 0.1;
+                 CHECK(attempt.used("cpu_seconds") < 0.2 * attempt.used("wall_seconds") + slack);
+             }},
+        {.name = "alone",
+         .options = {"--cpu-timeout", "200ms"},
+         .command = {"sh", "-c", "while :; do :; done"},
+         .end = kTimedOut,
+         .check =
+             [](const Attempt& attempt) {
+                 CHECK(attempt.used("cpu_seconds") > (attempt.as == As::root ? 0.19 : 0.5));
+                 CHECK(attempt.used("cpu_seconds") < (attempt.as == As::root ? 0.5 : 2.5));
+             }},
+        // Without a group each of them has its own second.
+        {.name = "by many processes",
+         .options = {"--cpu-timeout", "200ms"},
+         .command = {"sh", "-c", "for i in 1 2; do (while :; do :; done) & done; wait; exit 6"},
+         .end = kTimedOut,
+         .end_of_user = End{"exited", 6}},
+    });
+}
