@@ -90,7 +90,6 @@ std::string network_namespace(pid_t pid) {
 
 Result<void> place_limits(const SandboxJob& job, const HostFacts& host, Spec& spec) {
     Resources& resources = spec.linux_.resources;
-    resources.block_io = {};     // none of the limits
     *resources.pids_limit += 1;  // the keeper
     for (Rlimit& limit : spec.process->rlimits) {
         if (limit.type == "RLIMIT_NPROC") limit.soft = limit.hard += 1;
