@@ -71,6 +71,11 @@ Result<Policies> check_policies(const SandboxJob& job, const SandboxSetting& set
 
 }  // namespace
 
+std::chrono::nanoseconds timeout_of(const SandboxJob& job) {
+    const std::chrono::duration<double> seconds(job.limits.timeout_seconds);
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(seconds);
+}
+
 std::string seccomp_cache(const SandboxSetting& setting) { return concat(setting.state_root, "/.seccomp"); }
 
 Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting) {

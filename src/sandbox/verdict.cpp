@@ -12,7 +12,7 @@ SandboxStatus status_of(const JobEnd& end, const JobCounts& counts, const Sandbo
     const bool out_of_time = counts.cpu_timeout && result.signal && result.cpu_seconds &&
                              *result.cpu_seconds >= std::chrono::duration<double>(*counts.cpu_timeout).count();
     if (end.timed_out || out_of_time) return SandboxStatus::timed_out;
-    if (result.oom_kills != 0 && result.exit_code != 0) return SandboxStatus::oom_killed;
+    if (result.oom_kills.value_or(0) != 0 && result.exit_code != 0) return SandboxStatus::oom_killed;
     if (result.truncated) return SandboxStatus::output_limit;
     return result.signal ? SandboxStatus::signaled : SandboxStatus::exited;
 }
