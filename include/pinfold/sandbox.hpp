@@ -59,6 +59,7 @@ struct SandboxJob {
     uint64_t output_limit = 0;  // bytes of both streams together; 0: none
     std::optional<std::chrono::nanoseconds> cpu_timeout;
     bool require_cgroup = false;
+    std::string runtime;  // another OCI runtime that is to run it, by name or path; empty: pinfold itself
 
     std::string name;  // of the sandbox; empty: one is made up
 
@@ -83,7 +84,7 @@ struct DeniedCall {
 struct EnforcedLimit {
     std::string name;         // "memory_mb"
     std::string asked;        // "512"
-    std::string enforced_by;  // cgroup2, cgroup1, rlimit, tmpfs, timer, namespace; or nothing
+    std::string enforced_by;  // cgroup2, cgroup1, rlimit, tmpfs, timer, namespace, runtime; or nothing
     std::string value;        // read back: "536870912"
 };
 
@@ -100,8 +101,8 @@ struct SandboxResult {
     std::optional<uint64_t> peak_processes;
     std::optional<uint64_t> read_bytes;
     std::optional<uint64_t> written_bytes;
-    uint64_t oom_kills = 0;
-    std::vector<DeniedCall> denied;
+    std::optional<uint64_t> oom_kills;
+    std::optional<std::vector<DeniedCall>> denied = std::vector<DeniedCall>();  // none: unknown
     std::vector<EnforcedLimit> limits;
     std::string error;  // why it could not be set up, or what could not be copied out of it; and what would help
     std::string hint;

@@ -160,6 +160,7 @@ struct SandboxOptions {
     std::string name;
     std::string idle_timeout;
     bool detach = false;
+    std::string runtime;
     bool pass_stdin = false;
     bool capture = false;
     bool writable_root = false;

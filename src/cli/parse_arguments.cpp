@@ -232,6 +232,8 @@ void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {
         ->capture_default_str();
     verb.add_option("--cpu-timeout", options.cpu_timeout, "processor time until it is killed")->type_name("TIME");
     add_watch_options(verb, options);
+    verb.add_option("--runtime", options.runtime, "have it run by another: runc, crun, runsc, kata-runtime, a path")
+        ->type_name("RUNTIME");
     verb.add_option("--name", options.name, "of the sandbox")->type_name("ID");
     verb.add_flag("-d,--detach", options.detach, "let it stay, for exec and cp, until it is deleted");
     verb.add_option("--idle-timeout", options.idle_timeout, "with --detach: unused for so long, prune removes it")

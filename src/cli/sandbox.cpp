@@ -68,6 +68,7 @@ Result<void> take_stay(const SandboxOptions& options, SandboxJob& job) {
         return plain_error("--detach: nobody stays for --result, --capture, --output-limit and --copy-out")
             .with_hint("use exec and cp on the sandbox");
     }
+    if (!options.runtime.empty()) return plain_error("--detach: a sandbox that stays cannot be had with --runtime");
     if (!options.limits.timeout.empty()) job.lifetime = TRY(parse_time("--timeout", options.limits.timeout));
     return {};
 }
@@ -90,6 +91,7 @@ Result<SandboxJob> make_job(const SandboxOptions& options) {
     job.seccomp = options.seccomp;
     job.writable_root = options.writable_root;
     job.require_cgroup = options.require_cgroup;
+    job.runtime = options.runtime;
     job.name = options.name;
     TRY(take_stay(options, job));
     job.capture = options.capture || options.result == "-";

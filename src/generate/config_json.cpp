@@ -86,7 +86,9 @@ static Json to_json(const Process& process) {
         .json();
 }
 
-static Json to_json(const Root& root) { return ConfigObject().add("path", root.path).add("readonly", root.readonly).json(); }
+static Json to_json(const Root& root) {
+    return ConfigObject().add("path", root.path).add("readonly", root.readonly).json();
+}
 
 static Json to_json(const Mount& mount) {
     return ConfigObject()
@@ -121,10 +123,10 @@ static Json to_json(const Resources& resources) {
     object.add("devices", resources.devices);
     if (memory.limit) object.add("memory", ConfigObject().add("limit", memory.limit).add("swap", memory.swap).json());
     if (cpu.quota) {
-        object.add("cpu", ConfigObject().add("shares", cpu.shares).add("quota", cpu.quota).add("period", cpu.period).json());
+        object.add("cpu",
+                   ConfigObject().add("shares", cpu.shares).add("quota", cpu.quota).add("period", cpu.period).json());
     }
     if (resources.pids_limit) object.add("pids", ConfigObject().add("limit", resources.pids_limit).json());
-    if (resources.block_io.weight) object.add("blockIO", ConfigObject().add("weight", resources.block_io.weight).json());
     return object.json();
 }
 

@@ -58,21 +58,25 @@ Mount tmpfs(const char* destination, std::vector<std::string> options, uint64_t 
 }
 
 // All that can be written is memory, in file systems of a fixed size: the disk's share for /tmp and the work
-// directory, and for shared memory, which programs take for memory, a part of that.
-std::vector<Mount> mounts(const ResourceLimits& limits) {
+// directory, and for shared memory, which programs take for memory, a part of that. The first two are the user's own:
+// runc before 1.1.8 gives a file system the mode of the directory that it covers, whatever mode is asked for.
+std::vector<Mount> mounts(const ResourceLimits& limits, const User& user) {
     const uint64_t disk = limits.disk_mb * kMegabyte;
     const uint64_t temporary = std::min(disk / 4, 64 * kMegabyte);
     const uint64_t shared = std::min(std::max(limits.memory_mb / 8, uint64_t{1}), uint64_t{64}) * kMegabyte;
+    const std::string uid = concat("uid=", user.uid), gid = concat("gid=", user.gid);
     return {
         {"/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}, {}, {}},
         tmpfs("/dev", {"nosuid", "noexec", "strictatime", "mode=755"}, kMegabyte),
         {"/dev/pts", "devpts", "devpts", {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}, {}, {}},
         tmpfs("/dev/shm", {"nosuid", "noexec", "nodev", "mode=1777"}, shared),
-        tmpfs("/tmp", {"nosuid", "nodev", "mode=1777"}, temporary),
-        tmpfs(kWorkspace, {"nosuid", "nodev", "mode=1777"}, disk - temporary),
+        tmpfs("/tmp", {"nosuid", "nodev", "mode=1777", uid, gid}, temporary),
+        tmpfs(kWorkspace, {"nosuid", "nodev", "mode=1777", uid, gid}, disk - temporary),
     };
 }
 
+// No weight for block devices: nothing is written to one, and where the kernel has no file for it, which depends on the
+// scheduler of its disks, some runtimes refuse to start.
 Resources resources(const ResourceLimits& limits) {
     constexpr uint64_t kPeriod = 100000;  // microseconds
     constexpr double kSharesOfOneCore = 1024;
@@ -85,7 +89,6 @@ Resources resources(const ResourceLimits& limits) {
     resources.cpu.period = kPeriod;
     resources.cpu.quota = std::llround(limits.cpu_cores * double{kPeriod});
     resources.pids_limit = static_cast<int64_t>(limits.max_processes);
-    resources.block_io.weight = 100;  // of 1000: what others do goes first
     return resources;
 }
 
@@ -104,7 +107,7 @@ Spec generate(const ResourceLimits& limits, const GenerateOptions& options) {
     spec.process = process(limits, options);
     spec.root = {options.root, true};
     spec.hostname = "sandbox";
-    spec.mounts = mounts(limits);
+    spec.mounts = mounts(limits, options.user);
     spec.linux_.namespaces = namespaces(!limits.network_enabled);
     spec.linux_.uid_mappings = options.uid_mappings;
     spec.linux_.gid_mappings = options.gid_mappings;

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
+#include "sandbox/verdict.hpp"
 
 namespace pinfold {
 
@@ -61,9 +62,10 @@ AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::st
              {"copy_out", json_list(copy_words(job.copy_out))}}};
 }
 
-void log_result(const AuditTrail& trail, const std::string& id, const SandboxResult& result) {
+void log_result(const AuditTrail& trail, const std::string& id, const Result<SandboxResult>& ended) {
     if (!trail.is_on()) return;
-    for (const DeniedCall& call : result.denied) {
+    const SandboxResult result = ended ? *ended : failed_result(ended.error());
+    for (const DeniedCall& call : result.denied.value_or(std::vector<DeniedCall>())) {
         append_or_warn(trail, {"denied",
                                id,
                                "",

@@ -21,6 +21,6 @@ void append_or_warn(const AuditTrail& trail, const AuditEvent& event);
 AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::string& config);
 
 // When it has ended: each forbidden call, a limit that it ran into, and how it ended.
-void log_result(const AuditTrail& trail, const std::string& id, const SandboxResult& result);
+void log_result(const AuditTrail& trail, const std::string& id, const Result<SandboxResult>& result);
 
 }  // namespace pinfold

@@ -81,6 +81,7 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     SandboxResult result;
     if (streams.output) take_output(*streams.output, result);
     if (denials) result.denied = denials->take();
+    else result.denied.reset();
     judge(end, {measure_usage(group.place()), count_oom(container).kills - kills_before, std::nullopt}, result);
     return result;
 }

@@ -63,6 +63,12 @@ void Output::finish() {
     }
 }
 
+std::string Output::take_unread(size_t index) const {
+    char bytes[kChunk];
+    const ssize_t count = ::read(streams_[index].read_end.get(), bytes, sizeof bytes);
+    return count <= 0 ? "" : std::string(bytes, size_t(count));
+}
+
 // False when there is nothing more for now, or at all.
 bool Output::receive(Stream& stream) {
     if (truncated_) return discard(stream);

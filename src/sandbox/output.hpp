@@ -31,6 +31,9 @@ public:
     // When nobody can write any more: the rest.
     void finish();
 
+    // Of what was written and not served, one more buffer's worth.
+    std::string take_unread(size_t index) const;
+
     bool truncated() const { return truncated_; }
     std::string take_text(size_t index) { return std::move(streams_[index].text); }
 

@@ -99,6 +99,7 @@ Result<SandboxResult> parse_result(std::string_view json) {
     object.optional("signal", result.signal);
     object.optional("truncated", result.truncated);
     object.required("usage", usage);
+    result.denied.reset();
     object.optional("denied", result.denied);
     object.optional("limits", result.limits);
     object.optional("error", result.error);

@@ -65,6 +65,12 @@ EnforcedLimit by_group_or_rlimit(std::string name, uint64_t asked, const std::op
     return {std::move(name), std::to_string(asked), "rlimit", rlimit_of(pid, resource)};
 }
 
+// What cannot be read was at least asked for.
+EnforcedLimit by_group_or_runtime(std::string name, std::string asked, const std::optional<GroupLimit>& limit) {
+    if (limit) return by_group(std::move(name), std::move(asked), limit);
+    return {std::move(name), std::move(asked), "runtime", ""};
+}
+
 // The sizes of the two file systems that a job writes to, as the kernel has them.
 std::string disk_size(pid_t pid) {
     Result<UniqueFd> fd = open_at(AT_FDCWD, concat("/proc/", pid, "/root"), O_PATH | O_DIRECTORY);
@@ -80,9 +86,10 @@ std::string disk_size(pid_t pid) {
     return std::to_string(sum);
 }
 
-std::string network_namespace(pid_t pid) {
+template <class Process>
+std::string network_namespace(const Process& process) {
     char name[64];
-    const ssize_t size = ::readlink(concat("/proc/", pid, "/ns/net").c_str(), name, sizeof name);
+    const ssize_t size = ::readlink(concat("/proc/", process, "/ns/net").c_str(), name, sizeof name);
     return size <= 0 ? "" : std::string(name, size_t(size));
 }
 
@@ -90,7 +97,6 @@ std::string network_namespace(pid_t pid) {
 
 Result<void> place_limits(const SandboxJob& job, const HostFacts& host, Spec& spec) {
     Resources& resources = spec.linux_.resources;
-    resources.block_io = {};     // none of the limits
     *resources.pids_limit += 1;  // the keeper
     for (Rlimit& limit : spec.process->rlimits) {
         if (limit.type == "RLIMIT_NPROC") limit.soft = limit.hard += 1;
@@ -131,6 +137,23 @@ std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& p
         {"network_enabled", limits.network_enabled ? "true" : "false", own_network ? "namespace" : "",
          network_namespace(pid)},
         by_group_or_rlimit("max_processes", limits.max_processes, processes, pid, RLIMIT_NPROC),
+        {"timeout_seconds", decimal(limits.timeout_seconds), "timer", decimal(limits.timeout_seconds)},
+    };
+}
+
+std::vector<EnforcedLimit> read_back_elsewhere(const SandboxJob& job, const CgroupPlace& place, pid_t pid) {
+    const ResourceLimits& limits = job.limits;
+    const std::string disk = disk_size(pid);
+    const std::string network = network_namespace(pid);
+    const bool own_network = !network.empty() && network != network_namespace("self");
+    return {
+        by_group_or_runtime("cpu_cores", decimal(limits.cpu_cores), read_limit(place, "cpu.max", "cpu.cfs_quota_us")),
+        by_group_or_runtime("memory_mb", std::to_string(limits.memory_mb),
+                            read_limit(place, "memory.max", "memory.limit_in_bytes")),
+        {"disk_mb", std::to_string(limits.disk_mb), disk.empty() ? "runtime" : "tmpfs", disk},
+        {"network_enabled", limits.network_enabled ? "true" : "false", own_network ? "namespace" : "", network},
+        by_group_or_runtime("max_processes", std::to_string(limits.max_processes),
+                            read_limit(place, "pids.max", "pids.max")),
         {"timeout_seconds", decimal(limits.timeout_seconds), "timer", decimal(limits.timeout_seconds)},
     };
 }

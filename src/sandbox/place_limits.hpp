@@ -18,4 +18,7 @@ Result<void> place_limits(const SandboxJob& job, const HostFacts& host, Spec& sp
 // What the kernel says of the limits once the job runs; `pid` is one of its processes.
 std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& plan, pid_t pid);
 
+// The same of a job that another runtime has created; `pid` is its first process, which may be that of a kernel.
+std::vector<EnforcedLimit> read_back_elsewhere(const SandboxJob& job, const CgroupPlace& place, pid_t pid);
+
 }  // namespace pinfold

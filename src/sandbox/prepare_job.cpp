@@ -88,6 +88,11 @@ Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const 
 
 }  // namespace
 
+std::chrono::nanoseconds timeout_of(const SandboxJob& job) {
+    const std::chrono::duration<double> seconds(job.limits.timeout_seconds);
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(seconds);
+}
+
 std::string seccomp_cache(const SandboxSetting& setting) { return concat(setting.state_root, "/.seccomp"); }
 
 // What was refused is logged, and what is about to be started: if that cannot be, it is not.

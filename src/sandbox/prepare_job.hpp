@@ -1,6 +1,7 @@
 // A job that is ready to be launched: everything is checked, opened, planned and compiled, and nothing is made yet.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -33,6 +34,7 @@ NewContainer container_of(const PreparedJob& job);
 LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting);
 InsideOf inside_of_keeper(pid_t keeper, const Plan& plan);
 
+std::chrono::nanoseconds timeout_of(const SandboxJob& job);
 std::string seccomp_cache(const SandboxSetting& setting);
 
 }  // namespace pinfold

@@ -81,7 +81,7 @@ Json usage_json(const SandboxResult& result) {
                          {"peak_processes", or_null(result.peak_processes)},
                          {"read_bytes", or_null(result.read_bytes)},
                          {"written_bytes", or_null(result.written_bytes)},
-                         {"oom_kills", {result.oom_kills}}}};
+                         {"oom_kills", or_null(result.oom_kills)}}};
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ std::string to_json(const SandboxResult& result) {
     add_output(members, "stderr", result.err);
     members.push_back({"truncated", {result.truncated}});
     members.push_back({"usage", usage_json(result)});
-    members.push_back({"denied", array_of(result.denied, denied_json)});
+    members.push_back({"denied", result.denied ? array_of(*result.denied, denied_json) : Json{}});
     members.push_back({"limits", array_of(result.limits, limit_json)});
     if (!result.error.empty()) members.push_back({"error", {result.error}});
     if (!result.hint.empty()) members.push_back({"hint", {result.hint}});

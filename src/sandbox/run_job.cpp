@@ -6,17 +6,13 @@
 #include "sandbox/audit_job.hpp"
 #include "sandbox/place_limits.hpp"
 #include "sandbox/prepare_job.hpp"
+#include "sandbox/run_elsewhere.hpp"
 #include "sandbox/supervise_job.hpp"
 #include "sandbox/verdict.hpp"
 
 namespace pinfold {
 
 namespace {
-
-std::chrono::nanoseconds timeout_of(const SandboxJob& job) {
-    const std::chrono::duration<double> seconds(job.limits.timeout_seconds);
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(seconds);
-}
 
 // A job that was killed has no keeper any more, and with it its files are gone.
 void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t keeper, SandboxResult& result) {
@@ -51,14 +47,14 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
 Result<SandboxResult> run(const SandboxJob& job, const SandboxSetting& setting) {
     PreparedJob prepared = TRY(prepare_job(job, setting));
     Result<SandboxResult> result = run_prepared(job, prepared, setting);
-    log_result(prepared.audit, prepared.plan.id, result ? *result : failed_result(result.error()));
+    log_result(prepared.audit, prepared.plan.id, result);
     return result;
 }
 
 }  // namespace
 
 SandboxResult run_job(const SandboxJob& job, const SandboxSetting& setting) {
-    Result<SandboxResult> result = run(job, setting);
+    Result<SandboxResult> result = job.runtime.empty() ? run(job, setting) : run_elsewhere(job, setting);
     return result ? std::move(result).value() : failed_result(result.error());
 }
 

@@ -62,6 +62,7 @@ private:
     void take_signals();
     void check_cpu();
     void kill();
+    int receiver() const { return watch_.receiver >= 0 ? watch_.receiver : watch_.process; }
     Result<void> take_report();
     Result<void> take_death();
 
@@ -127,23 +128,22 @@ void Supervisor::take_signals() {
         if (number == SIGPIPE || number == SIGWINCH) continue;
         const bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
         if (ends && !seen_.insert(number).second) kill();
-        else if (auto sent = send_signal(watch_.process, number); !sent) log_warning(sent.error().message);
+        else if (auto sent = send_signal(receiver(), number); !sent) log_warning(sent.error().message);
     }
 }
 
 // All at once, where the group can: nothing can get away by forking.
 void Supervisor::kill() {
     kill_group(watch_.group);
-    if (auto sent = send_signal(watch_.process, SIGKILL); !sent) log_warning(sent.error().message);
+    if (auto sent = send_signal(receiver(), SIGKILL); !sent) log_warning(sent.error().message);
 }
 
 Result<void> Supervisor::take_report() {
     const std::optional<Packet> packet = TRY(watch_.link->receive());
-    if (packet && packet->message == Message::ended) {
-        end_.payload = packet->end;
-        done_ = true;
-    }
-    if (packet || done_) return {};
+    if (packet && packet->message == Message::failed && !end_.timed_out) return packet->error;
+    done_ = packet && (packet->message == Message::ended || packet->message == Message::failed);
+    if (done_ && packet->message == Message::ended) end_.payload = packet->end;
+    if (packet) return {};
     TRY(pinfold::await_end(watch_.process));  // the keeper is dying
     done_ = true;
     return {};

@@ -22,6 +22,7 @@ struct JobWatch {
     Denials* denials = nullptr;  // null: nobody listens
     std::optional<std::chrono::nanoseconds> timeout;
     std::optional<std::chrono::nanoseconds> cpu_timeout;
+    int receiver = -1;  // pidfd of whom signals are for, and the last one; -1: the process itself
 };
 
 struct JobEnd {

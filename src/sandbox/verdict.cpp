@@ -9,11 +9,11 @@ namespace {
 
 SandboxStatus status_of(const JobEnd& end, const JobCounts& counts, const SandboxResult& result) {
     // A process that RLIMIT_CPU has killed, where no group counts for all. It strikes a tick before its time.
-    const bool out_of_time = counts.cpu_timeout && result.signal && result.cpu_seconds &&
-                             (*result.cpu_seconds >= std::chrono::duration<double>(*counts.cpu_timeout).count() ||
-                              result.signal == SIGXCPU);
+    const bool out_of_time =
+        counts.cpu_timeout && result.signal && result.cpu_seconds &&
+        (*result.cpu_seconds >= std::chrono::duration<double>(*counts.cpu_timeout).count() || result.signal == SIGXCPU);
     if (end.timed_out || out_of_time) return SandboxStatus::timed_out;
-    if (result.oom_kills != 0 && result.exit_code != 0) return SandboxStatus::oom_killed;
+    if (result.oom_kills.value_or(0) != 0 && result.exit_code != 0) return SandboxStatus::oom_killed;
     if (result.truncated) return SandboxStatus::output_limit;
     return result.signal ? SandboxStatus::signaled : SandboxStatus::exited;
 }

@@ -14,7 +14,7 @@ namespace pinfold {
 // What was counted of it from outside.
 struct JobCounts {
     GroupUsage usage;
-    uint64_t oom_kills = 0;
+    std::optional<uint64_t> oom_kills;
     std::optional<std::chrono::nanoseconds> cpu_timeout;
 };
 

@@ -33,7 +33,7 @@ void run_jobs(const RunnerOptions& options) {
     check(code.status == SandboxStatus::exited && code.exit_code == 3 && code.out == "42\n", "run_code",
           to_json(code));
     const SandboxResult denied = runner.run_command({"unshare", "-m", "true"}, job);
-    check(denied.denied.size() == 1 && denied.denied[0].name == "unshare", "denied", to_json(denied));
+    check(denied.denied && denied.denied->size() == 1 && denied.denied->front().name == "unshare", "denied", to_json(denied));
     job.limits.timeout_seconds = 0.3;
     const SandboxResult late = runner.run_command({"sleep", "100"}, job);
     check(late.status == SandboxStatus::timed_out && exit_code_of(late) == 124, "timeout", to_json(late));

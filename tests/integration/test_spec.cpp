@@ -81,6 +81,16 @@ TEST_CASE("spec: writes a valid config, always the same, and nothing else") {
     }
 }
 
+TEST_CASE("spec: with limits it is valid too, and the same wherever it is written") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle here, there;
+    for (const Bundle* bundle : {&here, &there})
+        CHECK(write_spec(*bundle, {"--bundle", bundle->path(), "--memory", "64m", "--", "sh"}).status == 0);
+    CHECK(read_text(here.path() / "config.json") == read_text(there.path() / "config.json"));
+    CHECK(schema_problems(written(here), "config-schema.json") == std::vector<std::string>{});
+}
+
 TEST_CASE("spec: never replaces a config") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

@@ -1,0 +1,104 @@
+// One job from its beginning to its end, by another OCI runtime.
+#include "sandbox/run_elsewhere.hpp"
+
+#include <cstdint>
+
+#include "base/strings.hpp"
+#include "cgroup/oom.hpp"
+#include "cgroup/usage.hpp"
+#include "pinfold/generate.hpp"
+#include "sandbox/audit_job.hpp"
+#include "sandbox/place_limits.hpp"
+#include "sandbox/prepare_job.hpp"
+#include "sandbox/steward.hpp"
+#include "sandbox/supervise_job.hpp"
+#include "sandbox/verdict.hpp"
+
+namespace pinfold {
+
+namespace {
+
+// What takes a keeper inside, or a root of pinfold's own.
+Result<void> check_wishes(const SandboxJob& job, const SandboxSetting& setting) {
+    const std::pair<bool, const char*> refused[] = {
+        {!job.copy_in.empty(), "--copy-in"},
+        {!job.copy_out.empty(), "--copy-out"},
+        {job.writable_root, "--writable-root"},
+        {job.network == Network::pasta, "--network pasta"},
+        {setting.cgroup_manager != CgroupManager::cgroupfs, "--cgroup-manager"},
+    };
+    for (const auto& [asked, option] : refused) {
+        if (asked) return plain_error(concat(option, " cannot be had with --runtime"));
+    }
+    if (gather_host_facts().is_rootless()) {
+        return plain_error("--runtime: only root can hand a job to another runtime")
+            .with_hint("run it as root, or without --runtime");
+    }
+    return {};
+}
+
+// Limits that nobody could be seen to hold are told as such; but some take a group that we can read.
+Result<void> check_groups(const SandboxJob& job, const std::vector<EnforcedLimit>& limits) {
+    for (const EnforcedLimit& limit : limits) {
+        if (limit.enforced_by != "runtime" || limit.name == "disk_mb") continue;
+        if (job.require_cgroup)
+            return plain_error(concat("limits: ", job.runtime, " holds ", limit.name, " by no cgroup"));
+        if (job.cpu_timeout && limit.name == "cpu_cores")
+            return plain_error(concat("--cpu-timeout: ", job.runtime, " has made no cgroup that counts the time"));
+    }
+    return {};
+}
+
+// A first process's own use is not the job's: it may be a kernel.
+void forget_first_process(const GroupUsage& usage, SandboxResult& result) {
+    if (!usage.cpu_usec) result.cpu_seconds.reset();
+    if (!usage.peak_memory) result.peak_memory_bytes.reset();
+}
+
+std::optional<uint64_t> count_oom_kills(const CgroupPlace& group) {
+    if (!read_limit(group, "memory.max", "memory.limit_in_bytes")) return std::nullopt;
+    return count_oom(group).kills;
+}
+
+Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared, const SandboxSetting& setting,
+                                   const OtherRuntime& runtime) {
+    const CgroupPlace& group = prepared.plan.cgroup.place;
+    const OtherBundle bundle = plan_bundle(prepared.composed, runtime, group, setting.state_root);
+    const SignalForwarder signals = TRY(SignalForwarder::create());
+    const StateDir state =
+        TRY(StateDir::create(setting.state_root, container_of(prepared).record, config_json(bundle.spec)));
+    const Steward steward = TRY(Steward::start({prepared.plan.id, runtime, bundle, group, prepared.streams}));
+    prepared.streams.streams = {};
+    const Packet born = TRY(expect(steward.link(), Message::born, signals.fd()));
+    TRY(state.record_init(born.pid));
+    state.unlock();
+    SandboxResult result;
+    result.limits = read_back_elsewhere(job, group, born.pid);
+    TRY(check_groups(job, result.limits));
+    TRY(steward.link().send(Message::go));
+    Output& output = *prepared.streams.output;
+    const JobEnd end = TRY(supervise_job({steward.pidfd(), &steward.link(), group, signals, &output, nullptr,
+                                          timeout_of(job), job.cpu_timeout, born.fd.get()}));
+    take_output(output, result);
+    result.denied.reset();
+    const GroupUsage usage = measure_usage(group);
+    judge(end, {usage, count_oom_kills(group), job.cpu_timeout}, result);
+    forget_first_process(usage, result);
+    return result;
+}
+
+}  // namespace
+
+// Always by pipes, so that what the runtime itself says is not taken for the job's output.
+Result<SandboxResult> run_elsewhere(const SandboxJob& job, const SandboxSetting& setting) {
+    TRY(check_wishes(job, setting));
+    const OtherRuntime runtime = TRY(find_runtime(job.runtime, job.network));
+    SandboxJob piped = job;
+    if (piped.output_limit == 0) piped.output_limit = UINT64_MAX;
+    PreparedJob prepared = TRY(prepare_job(piped, setting));
+    Result<SandboxResult> result = run_prepared(piped, prepared, setting, runtime);
+    log_result(prepared.audit, prepared.plan.id, result);
+    return result;
+}
+
+}  // namespace pinfold
