@@ -118,8 +118,7 @@ void Channel::send_failure(const Error& error) const noexcept {
     wire.code = error.code;
     wire.message_length = copy_text(wire.text, error.message);
     wire.hint_length = copy_text(wire.text + wire.message_length, error.hint);
-    if (send_wire(fd_.get(), wire)) return;
-    // A filter that allows no sockets may be in force already.
+    // By write(2): a filter that allows no sockets may be in force already.
     [[maybe_unused]] const ssize_t sent = ::write(fd_.get(), &wire, kHeader + wire.message_length + wire.hint_length);
 }
 
