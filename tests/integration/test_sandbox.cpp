@@ -183,6 +183,9 @@ TEST_CASE("sandbox: what is wrong is told before anything is made") {
     const Bundle bundle;
     const std::string link = bundle.host() / "stdout";  // as /dev/stdout is
     fs::create_symlink("/proc/self/fd/1", link);
+    const std::string text = bundle.host() / "text";
+    write_text(text, "no program");
+    fs::permissions(text, fs::perms(0755));
     const std::pair<Job, const char*> wrong[] = {
         {{{}, {}, {}}, "nothing to run: name a program after --"},
         {{{"--memory", "many"}, {"true"}, {}}, "--memory 'many': expected a size, as in 512m"},
@@ -194,6 +197,8 @@ TEST_CASE("sandbox: what is wrong is told before anything is made") {
         {{{"--bind", "/tmp:there"}, {"true"}, {}}, "the destination 'there' is not absolute"},
         {{{}, {"/nonexistent"}, {}}, "\"/nonexistent\""},
         {{{"--result", link}, {"true"}, {}}, "is no file, and would be replaced by one"},
+        {{{"--seccomp", "strict", "--ro-bind", text + ":/workspace/t"}, {"/workspace/t"}, {}},
+         "exec: \"/workspace/t\": exec format error"},
     };
     for (const auto& [job, words] : wrong) {
         CAPTURE(words);
