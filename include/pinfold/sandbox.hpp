@@ -37,8 +37,9 @@ struct SandboxJob {
     ResourceLimits limits;
     Network network = Network::none;
 
-    // Where its programs come from; at most one of the two. Neither: this machine's own programs and libraries.
-    std::string rootfs;  // a directory
+    // Where its programs come from; at most one of the three. None: this machine's own programs and libraries.
+    std::string rootfs;         // a directory
+    std::string root_template;  // a part of this machine: a name of bundles/, or a file
     std::string bundle;  // an OCI bundle: its root, and its command, environment and directory where none are given
 
     std::vector<HostBind> binds;

@@ -145,6 +145,7 @@ struct SandboxOptions {
     std::vector<std::string> args;
     std::string language;
     std::string rootfs;
+    std::string root_template;
     std::string bundle;
     std::vector<std::string> binds;  // SRC[:DST]
     std::vector<std::string> readonly_binds;

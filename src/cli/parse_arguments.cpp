@@ -219,6 +219,9 @@ void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {
         ->type_name("LANGUAGE");
     verb.add_option("--rootfs", options.rootfs, "run in this directory's programs, not in this machine's")
         ->type_name("DIR");
+    verb.add_option("--template", options.root_template,
+                    "show it a part of this machine: a name of bundles/, or a file")
+        ->type_name("NAME");
     verb.add_option("--bundle", options.bundle, "the same, with the command of an OCI bundle")->type_name("DIR");
     add_list(verb, "--bind", options.binds, "SRC[:DST]", "let it read and write a directory of this machine");
     add_list(verb, "--ro-bind", options.readonly_binds, "SRC[:DST]", "let it read a directory of this machine");
@@ -308,6 +311,11 @@ std::vector<std::string> mark_end_of_options(int argc, char** argv) {
     return words;
 }
 
+// A program whose name begins with a dash is more likely a mistyped option; ps(1) alone is called with options only.
+void refuse_option(const std::vector<std::string>& words) {
+    if (!words.empty() && words[0].starts_with('-') && words[0] != "-") throw CLI::ExtrasError("option", {words[0]});
+}
+
 std::vector<std::string> without_mark(std::vector<std::string> words) {
     const auto mark = std::ranges::find(words, kMark);
     if (mark == words.begin() && mark != words.end()) words.erase(mark);
@@ -331,6 +339,7 @@ void add_verb(CLI::App& verb, CommandLine& line) {
     if (kTakesArguments) verb.prefix_command()->allow_extras();
     verb.callback([&verb, &line, options] {
         if constexpr (kTakesArguments) options->args = without_mark(verb.remaining());
+        if constexpr (requires { options->args; } && !std::same_as<Options, PsOptions>) refuse_option(verb.remaining());
         if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
         if constexpr (std::same_as<Options, SandboxOptions>) line.failure = kSandboxFailed;
         const std::string id = id_of(*options);

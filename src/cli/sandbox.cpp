@@ -84,6 +84,7 @@ Result<SandboxJob> make_job(const SandboxOptions& options) {
         return plain_error("nothing to run: name a program after --, or a script with --lang");
     job.rootfs = options.rootfs;
     job.bundle = options.bundle;
+    job.root_template = options.root_template;
     TRY(add_pairs(options, job));
     job.env = options.env;
     job.cwd = options.cwd;

@@ -11,6 +11,7 @@
 #include "pinfold/generate.hpp"
 #include "sandbox/host_root.hpp"
 #include "sandbox/place_limits.hpp"
+#include "sandbox/template_root.hpp"
 #include "seccomp/profiles.hpp"
 #include "spec/load.hpp"
 
@@ -75,7 +76,8 @@ Result<void> take_from_bundle(const std::string& bundle, GenerateOptions& option
 }
 
 Result<std::string> find_root(const SandboxJob& job, GenerateOptions& options) {
-    if (!job.rootfs.empty() && !job.bundle.empty()) return plain_error("--rootfs and --bundle exclude each other");
+    if ((job.rootfs.empty() ? 0 : 1) + (job.bundle.empty() ? 0 : 1) + (job.root_template.empty() ? 0 : 1) > 1)
+        return plain_error("--rootfs, --bundle and --template exclude each other");
     if (!job.rootfs.empty()) return TRY_IN("--rootfs", absolute(job.rootfs));
     std::string path;
     if (!job.bundle.empty()) TRY(take_from_bundle(job.bundle, options, path));
@@ -100,11 +102,14 @@ Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& polic
     return {};
 }
 
-void show_host(const SandboxJob& job, const User& user, ComposedJob& composed) {
-    HostRoot host = plan_host_root(user, job.network != Network::none);
+Result<void> show_host(const SandboxJob& job, const User& user, ComposedJob& composed) {
+    const bool has_network = job.network != Network::none;
+    HostRoot host = job.root_template.empty() ? plan_host_root(user, has_network)
+                                              : TRY(plan_template_root(job.root_template, user, has_network));
     composed.root.skeleton = std::move(host.skeleton);
     std::vector<Mount>& mounts = composed.spec.mounts;
     mounts.insert(mounts.begin(), host.mounts.begin(), host.mounts.end());
+    return {};
 }
 
 }  // namespace
@@ -123,6 +128,9 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
     if (!job.cwd.empty()) options.cwd = job.cwd;
     ResourceLimits limits = job.limits;
     limits.network_enabled = job.network == Network::host;
+    // A root that can be written to takes its half of the disk.
+    const uint64_t root_share = job.writable_root ? limits.disk_mb / 2 : 0;
+    limits.disk_mb -= root_share;
     composed.spec = generate(limits, options);
     composed.spec.root.readonly = !job.writable_root;
     composed.spec.annotations[kSandboxAnnotation] = "true";
@@ -131,9 +139,9 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
         composed.spec.annotations[kIdleAnnotation] = std::to_string(seconds);
     }
     TRY(place_limits(job, host, composed.spec));
-    composed.root.size = job.writable_root ? job.limits.disk_mb * kMegabyte : kSmallRoot;
+    composed.root.size = std::max(root_share * kMegabyte, kSmallRoot);
     composed.root.over_directory = !composed.root_path.empty();
-    if (!composed.root.over_directory) show_host(job, options.user, composed);
+    if (!composed.root.over_directory) TRY(show_host(job, options.user, composed));
     TRY(add_binds(job.binds, policies, composed));
     composed.keeper.waits = !job.copy_in.empty() || job.network == Network::pasta;
     if (!job.script_name.empty()) composed.keeper.script_path = concat(kWorkspace, '/', job.script_name);

@@ -37,11 +37,6 @@ bool exists(const std::string& path) {
     return ::stat(path.c_str(), &info) == 0;
 }
 
-// Recursively: in a user namespace mounts below the source cannot be left out, and they are to be read-only too.
-Mount shown(const std::string& path) {
-    return {path, "bind", path, {"rbind", "rprivate", "rro", "ro", "nosuid", "nodev"}, {}, {}};
-}
-
 void add_top_directories(HostRoot& root) {
     for (const char* name : kTopDirectories) {
         const std::string path = concat('/', name);
@@ -86,6 +81,13 @@ std::string groups(const User& user) {
     return lines;
 }
 
+}  // namespace
+
+// Recursively: in a user namespace mounts below the source cannot be left out, and they are to be read-only too.
+Mount shown(const std::string& path) {
+    return {path, "bind", path, {"rbind", "rprivate", "rro", "ro", "nosuid", "nodev"}, {}, {}};
+}
+
 void add_names(HostRoot& root, const User& user, bool has_network) {
     std::vector<Skeleton::File>& files = root.skeleton.files;
     files.push_back({"etc/passwd", accounts(user)});
@@ -95,8 +97,6 @@ void add_names(HostRoot& root, const User& user, bool has_network) {
     if (!has_network) return;
     if (auto servers = read_file("/etc/resolv.conf")) files.push_back({"etc/resolv.conf", *servers});
 }
-
-}  // namespace
 
 HostRoot plan_host_root(const User& user, bool has_network) {
     HostRoot root;

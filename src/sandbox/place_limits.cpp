@@ -71,13 +71,14 @@ EnforcedLimit by_group_or_runtime(std::string name, std::string asked, const std
     return {std::move(name), std::move(asked), "runtime", ""};
 }
 
-// The sizes of the two file systems that a job writes to, as the kernel has them.
-std::string disk_size(pid_t pid) {
+// The sizes of the file systems that a job writes to, as the kernel has them.
+std::string disk_size(pid_t pid, bool writable_root) {
     Result<UniqueFd> fd = open_at(AT_FDCWD, concat("/proc/", pid, "/root"), O_PATH | O_DIRECTORY);
     if (!fd) return {};
     const RootFd root(std::move(fd).value());
     uint64_t sum = 0;
-    for (const char* path : {"/tmp", kWorkspace}) {
+    for (const char* path : {"/tmp", kWorkspace, "/"}) {
+        if (!writable_root && std::string_view(path) == "/") continue;
         const auto directory = root.open(path, O_PATH | O_DIRECTORY);
         struct statfs info {};
         if (!directory || ::fstatfs(directory->get(), &info) != 0) return {};
@@ -133,7 +134,7 @@ std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& p
     return {
         by_group("cpu_cores", decimal(limits.cpu_cores), read_limit(place, "cpu.max", "cpu.cfs_quota_us")),
         by_group_or_rlimit("memory_mb", limits.memory_mb, memory, pid, RLIMIT_DATA),
-        {"disk_mb", std::to_string(limits.disk_mb), "tmpfs", disk_size(pid)},
+        {"disk_mb", std::to_string(limits.disk_mb), "tmpfs", disk_size(pid, job.writable_root)},
         {"network_enabled", limits.network_enabled ? "true" : "false", own_network ? "namespace" : "",
          network_namespace(pid)},
         by_group_or_rlimit("max_processes", limits.max_processes, processes, pid, RLIMIT_NPROC),
@@ -143,7 +144,7 @@ std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& p
 
 std::vector<EnforcedLimit> read_back_elsewhere(const SandboxJob& job, const CgroupPlace& place, pid_t pid) {
     const ResourceLimits& limits = job.limits;
-    const std::string disk = disk_size(pid);
+    const std::string disk = disk_size(pid, job.writable_root);
     const std::string network = network_namespace(pid);
     const bool own_network = !network.empty() && network != network_namespace("self");
     return {

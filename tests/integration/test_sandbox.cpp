@@ -321,3 +321,45 @@ TEST_CASE("sandbox: the audit log tells what was asked for, denied, hit, copied 
     CHECK(refused.status == 125);
     CHECK(refused.out == "");
 }
+
+TEST_CASE("sandbox: a template shows a part of this machine, and a wrong one says what is wrong") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const std::string good = bundle.host() / "good.json";
+        write_text(good, R"({"description": "d", "show": ["/bin/busybo*"], "links": {"bin/deep/sh": "../busybox"}})");
+        const std::string bad = bundle.host() / "bad.json";
+        write_text(bad, R"({"description": 1, "show": ["bin", "/a/../b"], "links": {"../x": "y"}, "extra": 1})");
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const Ended seen = run_job(
+            bundle, {{"--template", good}, {"/bin/deep/sh", "-c", "/bin/busybox ls / /bin; echo x > /bin/y"}, spawn});
+        CHECK_MESSAGE(seen.out == "/:\nbin\ndev\netc\nproc\ntmp\nworkspace\n\n/bin:\nbusybox\ndeep\n",
+                      seen.out << seen.err);
+        CHECK(seen.status != 0);
+        const Ended wrong = run_job(bundle, {{"--template", bad}, {"true"}, spawn});
+        CHECK(wrong.status == 125);
+        for (const char* words :
+             {"description: found 1", "show[0]: found \"bin\"", "show[1]", "links", "extra: is unknown"}) {
+            CAPTURE(words);
+            CHECK_MESSAGE(wrong.err.find(words) != std::string::npos, wrong.err);
+        }
+    }
+    const Bundle bundle;
+    CHECK(run_job(bundle, {{"--template", "busybox"}, {"sh", "-c", "ls /usr"}, {}}).status != 0);
+    CHECK(run_job(bundle, {{"--template", "none"}, {"true"}, {}}).err.find("there is no such template") !=
+          std::string::npos);
+    CHECK(run_job(bundle, {{"--template", "busybox", "--rootfs", "/"}, {"true"}, {}}).err.find("exclude each other") !=
+          std::string::npos);
+}
+
+TEST_CASE("sandbox: an unknown option is no program") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Ended ended = run_job(bundle, {{"--memroy", "64m"}, {"true"}, {}});
+    CHECK(ended.status == 1);
+    CHECK(ended.err.find("--memroy") != std::string::npos);
+    CHECK(run_job(bundle, {{}, {"sh", "-c", "echo $# $*", "a", "--", "-b"}, {}}).out == "2 -- -b\n");
+}

@@ -1,0 +1,14 @@
+// Roots by recipe: a file that lists what of this machine a sandbox is shown. Those of bundles/ go by their names.
+#pragma once
+
+#include <string>
+
+#include "pinfold/result.hpp"
+#include "sandbox/host_root.hpp"
+
+namespace pinfold {
+
+// A name, or a path: that has a slash.
+Result<HostRoot> plan_template_root(const std::string& name, const User& user, bool has_network);
+
+}  // namespace pinfold
