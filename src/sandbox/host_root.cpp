@@ -39,7 +39,7 @@ bool exists(const std::string& path) {
 
 // Recursively: in a user namespace mounts below the source cannot be left out, and they are to be read-only too.
 Mount shown(const std::string& path) {
-    return {path, "bind", path, {"rbind", "rprivate", "rro", "ro", "nosuid", "nodev"}, {}, {}};
+    return {path, "bind", path, {"rbind", "rprivate", "rro", "rnosuid", "rnodev"}, {}, {}};
 }
 
 void add_top_directories(HostRoot& root) {
