@@ -170,6 +170,7 @@ Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channe
         if (!TRY(context.link.receive())) return plain_error("the parent is gone");
     }
     // Before there is anyone to read them.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells addresses as numbers
     std::memset(reinterpret_cast<void*>(context.words.begin), 0, context.words.end - context.words.begin);
     pid_t payload = 0;
     UniqueFd pidfd;

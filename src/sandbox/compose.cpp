@@ -93,8 +93,8 @@ Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& polic
         }
         UniqueFd source =
             TRY_IN(what, open_allowed(policies, bind.source, bind.writable ? Access::write : Access::read));
-        std::vector<std::string> options = {"rbind", "rprivate", "nosuid", "nodev"};
-        if (!bind.writable) options.insert(options.end(), {"ro", "rro"});
+        std::vector<std::string> options = {"rbind", "rprivate", "rnosuid", "rnodev"};
+        if (!bind.writable) options.emplace_back("rro");
         composed.spec.mounts.push_back(
             {bind.destination, "bind", concat("/proc/self/fd/", source.get()), std::move(options), {}, {}});
         composed.sources.push_back(std::move(source));

@@ -85,7 +85,7 @@ std::string groups(const User& user) {
 
 // Recursively: in a user namespace mounts below the source cannot be left out, and they are to be read-only too.
 Mount shown(const std::string& path) {
-    return {path, "bind", path, {"rbind", "rprivate", "rro", "ro", "nosuid", "nodev"}, {}, {}};
+    return {path, "bind", path, {"rbind", "rprivate", "rro", "rnosuid", "rnodev"}, {}, {}};
 }
 
 void add_names(HostRoot& root, const User& user, bool has_network) {

@@ -19,6 +19,11 @@ namespace {
 
 constexpr const char* kSecret = "secret of the host";
 constexpr const char* kCanary = "alive\n";
+constexpr const char* kNeighbour = R"(
+    trap 'cat /workspace/mine; exit 5' TERM
+    echo mine > /workspace/mine
+    echo ready
+    while :; do sleep 60 & wait; done)";
 
 UniqueFd open_socket(int domain, int type, const void* address, size_t size) {
     UniqueFd socket(::socket(domain, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -148,10 +153,7 @@ void Host::check_unharmed(const std::string& printed) const {
 }
 
 Neighbour::Neighbour(const Bundle& bundle)
-    : process_(bundle.verb({"sandbox", "--name", bundle.id() + "-beside", "--", "sh", "-c",
-                            "trap 'cat /workspace/mine; exit 5' TERM; echo mine > /workspace/mine; echo ready;"
-                            "while :; do sleep 60 & wait; done"}),
-               {}) {
+    : process_(bundle.verb({"sandbox", "--name", bundle.id() + "-beside", "--", "sh", "-c", kNeighbour}), {}) {
     CHECK(process_.read_line() == "ready");
 }
 

@@ -60,8 +60,8 @@ struct Attempt {
     std::string out() const { return result["stdout"]; }
     std::string err() const { return result["stderr"]; }
     double used(const char* what) const { return result["usage"][what].is_null() ? 0 : double(result["usage"][what]); }
-    uint64_t denials(const std::string& call) const;
-    json answer(size_t line) const;  // of the probe
+    uint64_t denials(const std::string& name) const;  // of that call
+    json answer(size_t line) const;                   // of the probe
 };
 
 struct Attack {

@@ -260,6 +260,27 @@ TEST_CASE("hostile: jobs that fight other processes") {
     });
 }
 
+TEST_CASE("hostile: mounts below a directory that is bound are bound no better") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const As as : {As::root, As::user}) {
+        CAPTURE((as == As::user));
+        Bundle bundle;
+        const fs::path below = bundle.host() / "below";
+        fs::create_directory(below);
+        const SpawnOptions spawn = as == As::user ? normal_user(bundle) : SpawnOptions{};
+        const MountGuard mount("tmpfs", below, "tmpfs", 0);
+        const std::string options = "$5 == \"/bound/below\" { print substr($6, 1, 15) }";
+        for (const auto& [option, wanted] :
+             {std::pair("--ro-bind", "ro,nosuid,nodev\n"), {"--bind", "rw,nosuid,nodev\n"}}) {
+            const Ended ended = run_job(
+                bundle,
+                {{option, bundle.host().string() + ":/bound"}, {"awk", options, "/proc/self/mountinfo"}, spawn});
+            CHECK_MESSAGE(ended.out == wanted, ended.out << ended.err);
+        }
+    }
+}
+
 TEST_CASE("hostile: programs with more rights than their caller give none") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

@@ -98,7 +98,10 @@ Object fork_command(const Arguments& arguments) {
 }
 
 Object threads_command(const Arguments& arguments) {
-    const auto wait = [](void*) -> void* { return reinterpret_cast<void*>(intptr_t{::pause()}); };
+    const auto wait = [](void* nothing) {
+        ::pause();
+        return nothing;
+    };
     const int wanted = std::stoi(arguments[0]);
     int count = 0;
     pthread_t ignored{};
