@@ -39,10 +39,7 @@ void check_isolation(const json& report) {
     CHECK(report["credentials"]["uid"][0] == 1000);
     CHECK(report["credentials"]["gid"][0] == 1000);
     CHECK(report["credentials"]["groups"] == json::array());
-    for (const auto& [name, set] : report["capabilities"].items()) {
-        CAPTURE(name);
-        CHECK(set == json::array());
-    }
+    for (const json& set : report["capabilities"]) CHECK(set == json::array());
     CHECK(report["no_new_privs"] == 1);
     CHECK(report["seccomp"]["mode"] == 2);
     CHECK(report["interfaces"] == json::array());
