@@ -21,7 +21,11 @@ namespace {
 
 constexpr std::string_view kByNumber = "/proc/self/fd/";
 constexpr const char* kRoot = "bundle/rootfs";
-constexpr std::string_view kRecursivelyReadonly = "rro";
+// Options for whole trees, which are carried out here, since not all runtimes know them.
+constexpr struct {
+    std::string_view name;
+    uint64_t attribute;
+} kTreeOptions[] = {{"rro", MOUNT_ATTR_RDONLY}, {"rnosuid", MOUNT_ATTR_NOSUID}, {"rnodev", MOUNT_ATTR_NODEV}};
 
 std::string bind_path(const OtherBundle& bundle, size_t index) { return concat(bundle.home, "/binds/", index); }
 std::string script_path(const OtherBundle& bundle) { return concat(bundle.home, "/script"); }
@@ -52,14 +56,16 @@ bool is_directory(int fd) {
     return ::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// What the plan has named by number, or by its path. The kernel's own way to make a tree read-only is taken here, since
-// not all runtimes know it.
+// What the plan has named by number, or by its path.
 Result<UniqueFd> copy_tree(const Mount& mount) {
     const bool by_number = mount.source.starts_with(kByNumber);
     const int fd = by_number ? parse_number<int>(mount.source.substr(kByNumber.size())).value_or(-1) : AT_FDCWD;
     UniqueFd tree = TRY(clone_tree(fd, by_number ? "" : mount.source, true));
-    const bool readonly = std::ranges::find(mount.options, kRecursivelyReadonly) != mount.options.end();
-    if (readonly) TRY_IN(mount.source, change_mount(tree.get(), {.set = MOUNT_ATTR_RDONLY}, true));
+    MountChange change;
+    for (const auto& option : kTreeOptions) {
+        if (std::ranges::find(mount.options, option.name) != mount.options.end()) change.set |= option.attribute;
+    }
+    if (!change.empty()) TRY_IN(mount.source, change_mount(tree.get(), change, true));
     return tree;
 }
 
@@ -142,7 +148,9 @@ OtherBundle plan_bundle(const ComposedJob& composed, const OtherRuntime& runtime
     for (Mount& mount : spec.mounts) {
         if (mount.type != "bind") continue;
         mount.source = bind_path(bundle, index++);
-        std::erase(mount.options, kRecursivelyReadonly);
+        for (const auto& option : kTreeOptions) {
+            if (std::erase(mount.options, option.name) != 0) mount.options.emplace_back(option.name.substr(1));
+        }
     }
     if (!composed.keeper.script_path.empty()) {
         spec.mounts.push_back(

@@ -284,7 +284,10 @@ void mark_use(const std::string& root, const std::string& id) {
 int64_t seconds_since_use(const std::string& root, const std::string& id) {
     struct stat info {};
     if (::lstat(concat(root, "/", id, "/", kRecordFile).c_str(), &info) != 0) return 0;
-    return std::max<int64_t>(::time(nullptr) - info.st_mtim.tv_sec, 0);
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    const bool borrows = now.tv_nsec < info.st_mtim.tv_nsec;
+    return std::max<int64_t>(now.tv_sec - info.st_mtim.tv_sec - (borrows ? 1 : 0), 0);
 }
 
 Result<void> remove_state(const std::string& root, const std::string& id) {
