@@ -30,8 +30,9 @@ Result<SandboxResult> run(const SandboxJob& job, const SandboxSetting& setting) 
     PreparedJob prepared = TRY(prepare_job(job, setting));
     const Plan& plan = prepared.plan;
     const SignalForwarder signals = TRY(SignalForwarder::create());
+    std::optional<Pasta> network;
     RunningContainer running =
-        TRY(launch_container(container_of(prepared), launch_options(job, prepared, setting), signals));
+        TRY(launch_container(container_of(prepared), launch_options(job, prepared, setting, network), signals));
     running.state.unlock();
     prepared.streams.streams = {};  // or we would wait for ourselves to end
     const pid_t keeper = running.child.pid();
