@@ -45,10 +45,10 @@ struct SandboxJob {
     std::vector<HostBind> binds;
     std::vector<FileCopy> copy_in;
     std::vector<FileCopy> copy_out;
-    std::vector<std::string> env;     // NAME=VALUE
-    std::string cwd;                  // empty: /workspace
-    std::string user;                 // UID[:GID]; empty: 1000:1000
-    std::string seccomp = "default";  // the name of a shipped profile, or a file
+    std::vector<std::string> env;  // NAME=VALUE
+    std::string cwd;               // empty: /workspace
+    std::string user;              // UID[:GID]; empty: 1000:1000
+    std::string seccomp;           // a shipped profile's name, or a file; empty: default or, with a network, network
     bool writable_root = false;
 
     // A script to be stored as that file in the work directory, before the command starts.

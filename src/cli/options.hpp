@@ -154,7 +154,7 @@ struct SandboxOptions {
     std::vector<std::string> env;
     std::string cwd;
     std::string user;
-    std::string seccomp = "default";
+    std::string seccomp;  // empty: what fits the network
     std::string cpu_timeout;
     std::string output_limit;
     std::string result;  // a file; "-": standard output

@@ -230,9 +230,8 @@ void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {
     add_list(verb, "-e,--env", options.env, "NAME=VALUE", "may be repeated, as may all of these");
     verb.add_option("--cwd", options.cwd, "working directory (/workspace)")->type_name("DIR");
     verb.add_option("--user", options.user, "inside (1000:1000)")->type_name("UID[:GID]");
-    verb.add_option("--seccomp", options.seccomp, "profile: a name, or a file")
-        ->type_name("PROFILE")
-        ->capture_default_str();
+    verb.add_option("--seccomp", options.seccomp, "profile: a name, or a file (default; with a network: network)")
+        ->type_name("PROFILE");
     verb.add_option("--cpu-timeout", options.cpu_timeout, "processor time until it is killed")->type_name("TIME");
     add_watch_options(verb, options);
     verb.add_option("--runtime", options.runtime, "have it run by another: runc, crun, runsc, kata-runtime, a path")

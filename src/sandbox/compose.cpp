@@ -103,9 +103,8 @@ Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& polic
 }
 
 Result<void> show_host(const SandboxJob& job, const User& user, ComposedJob& composed) {
-    const bool has_network = job.network != Network::none;
-    HostRoot host = job.root_template.empty() ? plan_host_root(user, has_network)
-                                              : TRY(plan_template_root(job.root_template, user, has_network));
+    HostRoot host = job.root_template.empty() ? plan_host_root(user, job.network)
+                                              : TRY(plan_template_root(job.root_template, user, job.network));
     composed.root.skeleton = std::move(host.skeleton);
     std::vector<Mount>& mounts = composed.spec.mounts;
     mounts.insert(mounts.begin(), host.mounts.begin(), host.mounts.end());
@@ -113,6 +112,11 @@ Result<void> show_host(const SandboxJob& job, const User& user, ComposedJob& com
 }
 
 }  // namespace
+
+std::string profile_of(const SandboxJob& job) {
+    if (!job.seccomp.empty()) return job.seccomp;
+    return job.network == Network::none ? "default" : "network";
+}
 
 Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, const HostFacts& host,
                             const std::string& id) {
@@ -122,7 +126,7 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
     options.args = job.command;
     options.env = job.env;
     options.user = TRY(parse_user(job.user));
-    options.seccomp = TRY(find_profile(job.seccomp));
+    options.seccomp = TRY(find_profile(profile_of(job)));
     map_ids(host, id, options);
     composed.root_path = TRY(find_root(job, options));
     if (!job.cwd.empty()) options.cwd = job.cwd;

@@ -18,6 +18,9 @@ inline constexpr const char* kSandboxAnnotation = "org.pinfold.sandbox";
 // Seconds without use after which it may be removed.
 inline constexpr const char* kIdleAnnotation = "org.pinfold.idle-timeout";
 
+// The one it names, or the one that fits its network: a network is of no use without its sockets.
+std::string profile_of(const SandboxJob& job);
+
 struct ComposedJob {
     Spec spec;
     MadeRoot root;

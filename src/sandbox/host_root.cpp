@@ -10,6 +10,7 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "sandbox/pasta.hpp"
 
 namespace pinfold {
 
@@ -81,6 +82,20 @@ std::string groups(const User& user) {
     return lines;
 }
 
+// A server on this machine's loopback is not the sandbox's, so pasta is asked in its place.
+std::string name_servers(const std::string& of_host, Network network) {
+    std::string lines;
+    bool any = false;
+    for (const std::string_view line : split(of_host, '\n')) {
+        const bool is_server = line.starts_with("nameserver ");
+        const bool is_loopback = line.starts_with("nameserver 127.") || line.starts_with("nameserver ::1");
+        if (line.empty() || (is_loopback && network == Network::pasta)) continue;
+        any = any || is_server;
+        lines += concat(line, '\n');
+    }
+    return any || network != Network::pasta ? lines : concat("nameserver ", kPastaNameServer, '\n', lines);
+}
+
 }  // namespace
 
 // Recursively: in a user namespace mounts below the source cannot be left out, and they are to be read-only too.
@@ -88,23 +103,24 @@ Mount shown(const std::string& path) {
     return {path, "bind", path, {"rbind", "rprivate", "rro", "rnosuid", "rnodev"}, {}, {}};
 }
 
-void add_names(HostRoot& root, const User& user, bool has_network) {
+void add_names(HostRoot& root, const User& user, Network network) {
     std::vector<Skeleton::File>& files = root.skeleton.files;
     files.push_back({"etc/passwd", accounts(user)});
     files.push_back({"etc/group", groups(user)});
     files.push_back({"etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"});
     files.push_back({"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"});
-    if (!has_network) return;
-    if (auto servers = read_file("/etc/resolv.conf")) files.push_back({"etc/resolv.conf", *servers});
+    if (network == Network::none) return;
+    const Result<std::string> servers = read_file("/etc/resolv.conf");
+    files.push_back({"etc/resolv.conf", name_servers(servers ? *servers : "", network)});
 }
 
-HostRoot plan_host_root(const User& user, bool has_network) {
+HostRoot plan_host_root(const User& user, Network network) {
     HostRoot root;
     root.skeleton.directories.assign(std::begin(kEmptyDirectories), std::end(kEmptyDirectories));
     root.mounts.push_back(shown("/usr"));
     add_top_directories(root);
     add_etc(root);
-    add_names(root, user, has_network);
+    add_names(root, user, network);
     return root;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernel/made_root.hpp"
+#include "pinfold/sandbox.hpp"
 #include "pinfold/spec.hpp"
 
 namespace pinfold {
@@ -15,10 +16,10 @@ struct HostRoot {
 };
 
 // `user` gets the name "sandbox". With a network the machine's name servers are known too.
-HostRoot plan_host_root(const User& user, bool has_network);
+HostRoot plan_host_root(const User& user, Network network);
 
 // Its parts, for other roots: a path of the machine, read-only; and the files of /etc that say who is who.
 Mount shown(const std::string& path);
-void add_names(HostRoot& root, const User& user, bool has_network);
+void add_names(HostRoot& root, const User& user, Network network);
 
 }  // namespace pinfold

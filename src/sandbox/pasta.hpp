@@ -3,11 +3,36 @@
 
 #include <sys/types.h>
 
+#include <utility>
+
 #include "pinfold/result.hpp"
+#include "process/child.hpp"
 
 namespace pinfold {
 
-// For the network namespace of that process. pasta goes on in the background and ends with the namespace.
-Result<void> start_pasta(pid_t pid);
+// Where the sandbox's questions for names can be sent to, whatever this machine's own servers are: pasta passes them
+// on.
+inline constexpr const char* kPastaNameServer = "169.254.1.1";
+
+// pasta and a process that watches over it, which ends both as soon as the sandbox's keeper has ended, however that
+// comes. So nothing is left of them if we are killed, and a sandbox that stays needs nobody else.
+class Pasta {
+public:
+    // Returns when the network is there.
+    static Result<Pasta> start(const Child& keeper);
+
+    Pasta(Pasta&& other) noexcept : watcher_(std::exchange(other.watcher_, -1)) {}
+    Pasta& operator=(Pasta&&) = delete;
+    Pasta(const Pasta&) = delete;
+    Pasta& operator=(const Pasta&) = delete;
+    ~Pasta();  // waits for their end: the keeper must have been killed before
+
+    void release() noexcept { watcher_ = -1; }
+
+private:
+    explicit Pasta(pid_t watcher) : watcher_(watcher) {}
+
+    pid_t watcher_;
+};
 
 }  // namespace pinfold

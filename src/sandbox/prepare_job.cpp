@@ -15,7 +15,6 @@
 #include "kernel/init_process.hpp"
 #include "pinfold/generate.hpp"
 #include "sandbox/audit_job.hpp"
-#include "sandbox/pasta.hpp"
 #include "seccomp/cache.hpp"
 #include "seccomp/reporting.hpp"
 #include "state/container_id.hpp"
@@ -58,7 +57,7 @@ SandboxRequest request_of(const SandboxJob& job, uint64_t running) {
     return {.limits = {limits.cpu_cores, limits.memory_mb, limits.disk_mb, limits.max_processes,
                        static_cast<uint64_t>(std::ceil(limits.timeout_seconds))},
             .network = kNetworks[size_t(job.network)],
-            .profile = job.seccomp,
+            .profile = profile_of(job),
             .running = running};
 }
 
@@ -120,11 +119,12 @@ InsideOf inside_of_keeper(pid_t keeper, const Plan& plan) {
     return {keeper, process_start_time(keeper), true, plan.process.identity};
 }
 
-LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting) {
+LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting,
+                             std::optional<Pasta>& network) {
     LaunchOptions options{.state_root = setting.state_root, .argv = setting.argv, .streams = &prepared.streams.streams};
     options.child.seccomp_cache = seccomp_cache(setting);
-    options.before_start = [&job, &prepared](const Child& keeper) -> Result<void> {
-        if (job.network == Network::pasta) TRY(start_pasta(keeper.pid()));
+    options.before_start = [&job, &prepared, &network](const Child& keeper) -> Result<void> {
+        if (job.network == Network::pasta) network.emplace(TRY(Pasta::start(keeper)));
         return prepared.transfers.copy_in(inside_of_keeper(keeper.pid(), prepared.plan));
     };
     return options;

@@ -11,6 +11,7 @@
 #include "pinfold/sandbox.hpp"
 #include "process/launcher.hpp"
 #include "sandbox/compose.hpp"
+#include "sandbox/pasta.hpp"
 #include "sandbox/run_job.hpp"
 #include "sandbox/streams.hpp"
 #include "sandbox/transfer.hpp"
@@ -31,7 +32,9 @@ struct PreparedJob {
 Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting);
 
 NewContainer container_of(const PreparedJob& job);
-LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting);
+// `network` is where pasta is held, if the job wants it; it must outlive the container.
+LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting,
+                             std::optional<Pasta>& network);
 InsideOf inside_of_keeper(pid_t keeper, const Plan& plan);
 
 std::chrono::nanoseconds timeout_of(const SandboxJob& job);

@@ -26,8 +26,9 @@ void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t keeper, Sand
 Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared, const SandboxSetting& setting) {
     const Plan& plan = prepared.plan;
     const SignalForwarder signals = TRY(SignalForwarder::create());
+    std::optional<Pasta> network;
     RunningContainer running =
-        TRY(launch_container(container_of(prepared), launch_options(job, prepared, setting), signals));
+        TRY(launch_container(container_of(prepared), launch_options(job, prepared, setting, network), signals));
     running.state.unlock();
     prepared.streams.streams = {};  // or we would wait for ourselves to end
     const pid_t keeper = running.child.pid();

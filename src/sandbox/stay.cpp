@@ -67,10 +67,12 @@ Result<std::string> start_sandbox(const SandboxJob& job, const SandboxSetting& s
     plan.keeper->payload = !plan.process.args.empty();
     plan.keeper->lifetime = job.lifetime;
     const SignalForwarder signals = TRY(SignalForwarder::create());
+    std::optional<Pasta> network;
     RunningContainer running =
-        TRY(launch_container(container_of(prepared), launch_options(job, prepared, setting), signals));
+        TRY(launch_container(container_of(prepared), launch_options(job, prepared, setting, network), signals));
     running.state.unlock();
     running.commit();
+    if (network) network->release();
     return plan.id;
 }
 

@@ -91,13 +91,13 @@ void add_parents(const std::string& path, Skeleton& skeleton) {
 
 }  // namespace
 
-Result<HostRoot> plan_template_root(const std::string& name, const User& user, bool has_network) {
+Result<HostRoot> plan_template_root(const std::string& name, const User& user, Network network) {
     const std::string file = TRY(find_file(name));
     const std::string text = TRY_IN("--template", read_file(file));
     const Template recipe = TRY(parse_template(text, file));
     HostRoot root;
     root.skeleton.directories = {"dev", "proc", "tmp", "workspace", "etc"};
-    add_names(root, user, has_network);
+    add_names(root, user, network);
     for (const std::string& pattern : recipe.show) {
         for (const std::string& path : expand(pattern)) {
             root.mounts.push_back(shown(path));

@@ -9,6 +9,6 @@
 namespace pinfold {
 
 // A name, or a path: that has a slash.
-Result<HostRoot> plan_template_root(const std::string& name, const User& user, bool has_network);
+Result<HostRoot> plan_template_root(const std::string& name, const User& user, Network network);
 
 }  // namespace pinfold
