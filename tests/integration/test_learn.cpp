@@ -137,7 +137,9 @@ TEST_CASE("learn: signals interrupt no more than they do otherwise, and stop and
         "for (my $i = 0; $i < 3000 || !$came; $i++) { stat('/') or $failed++ }"
         "kill KILL => $child; print $failed, $came ? ' came' : '';";
     CHECK(learn(bundle, {{"-o", file}, {"perl", "-e", script}, {}}).out == "0 came");
-    const char* job = "(read line < g; echo on) & kill -STOP $!; kill -CONT $!; echo > g; wait $!";
+    const char* job =
+        "(read line < g; echo on) & kill -STOP $!; until grep -q 'State:.[Tt]' /proc/$!/status; do :; done; kill -CONT "
+        "$!; echo > g; wait $!";
     CHECK(learn(bundle, {{"-o", file}, {"sh", "-c", std::string("mkfifo g; ") + job}, {}}).out == "on\n");
 }
 
