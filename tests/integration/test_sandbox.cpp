@@ -363,3 +363,33 @@ TEST_CASE("sandbox: an unknown option is no program") {
     CHECK(ended.err.find("--memroy") != std::string::npos);
     CHECK(run_job(bundle, {{}, {"sh", "-c", "echo $# $*", "a", "--", "-b"}, {}}).out == "2 -- -b\n");
 }
+
+TEST_CASE("sandbox: a result has the members that its manual names, and no others") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const char* root = std::getenv("PINFOLD_SOURCE_ROOT");
+    if (root == nullptr) SKIP_TEST("PINFOLD_SOURCE_ROOT is not set");
+    std::string manual = read_text(fs::path(root) / "man/pinfold-result.5.scd");
+    std::erase(manual, '\\');
+    const json result = judge_job(bundle, {{}, {"sh", "-c", "unshare -m; printf '\\377'; exit 1"}, {}}).result;
+    REQUIRE(!result["denied"].empty());
+    const json parts[] = {result, result["usage"], result["denied"][0], result["limits"][0]};
+    for (const json& part : parts) {
+        for (const auto& member : part.items()) {
+            const std::string name = member.key();
+            CAPTURE(name);
+            const bool named = manual.find("*" + name + "*") != std::string::npos ||
+                               manual.find("_" + name + "_") != std::string::npos;
+            CHECK(named);
+        }
+    }
+    const char* const top[] = {"status", "exit_code", "signal", "stdout",    "stdout_base64",
+                               "stderr", "usage",     "denied", "truncated", "limits"};
+    for (const char* name : top) {
+        CAPTURE(name);
+        CHECK(result.contains(name));
+    }
+    CHECK(result.size() == std::size(top));
+    CHECK(result["stdout_base64"] == "/w==");
+}
