@@ -200,9 +200,10 @@ TEST_CASE("sandbox: what is wrong is told before anything is made") {
         {{{"--seccomp", "strict", "--ro-bind", text + ":/workspace/t"}, {"/workspace/t"}, {}},
          "exec: \"/workspace/t\": exec format error"},
     };
-    for (const auto& [job, words] : wrong) {
+    for (const auto& pair : wrong) {
+        const char* words = pair.second;
         CAPTURE(words);
-        const Ended ended = run_job(bundle, job);
+        const Ended ended = run_job(bundle, pair.first);
         CHECK(ended.status == 125);
         CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
         CHECK(ended.out == "");
