@@ -168,6 +168,10 @@ struct SandboxOptions {
     bool require_cgroup = false;
 };
 
+struct SeccompLearnOptions : SandboxOptions {
+    std::string output;  // a file; empty: standard output
+};
+
 struct SeccompShowOptions {
     std::string profile;  // a name or a path; empty: list them
     bool json = false;

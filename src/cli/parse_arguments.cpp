@@ -213,7 +213,8 @@ void add_limit_options(CLI::App& verb, LimitOptions& options) {
     verb.add_option("--timeout", options.timeout, "until it is killed, as in 60s (60s)")->type_name("TIME");
 }
 
-void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {
+// Of one job: its limits, its root, its files, its user.
+void add_job_options(CLI::App& verb, SandboxOptions& options) {
     add_limit_options(verb, options.limits);
     verb.add_option("--lang", options.language, "the command is a script in this language, or - for standard input")
         ->type_name("LANGUAGE");
@@ -230,19 +231,23 @@ void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {
     add_list(verb, "-e,--env", options.env, "NAME=VALUE", "may be repeated, as may all of these");
     verb.add_option("--cwd", options.cwd, "working directory (/workspace)")->type_name("DIR");
     verb.add_option("--user", options.user, "inside (1000:1000)")->type_name("UID[:GID]");
-    verb.add_option("--seccomp", options.seccomp, "profile: a name, or a file (default; with a network: network)")
-        ->type_name("PROFILE");
     verb.add_option("--cpu-timeout", options.cpu_timeout, "processor time until it is killed")->type_name("TIME");
-    add_watch_options(verb, options);
-    verb.add_option("--runtime", options.runtime, "have it run by another: runc, crun, runsc, kata-runtime, a path")
-        ->type_name("RUNTIME");
     verb.add_option("--name", options.name, "of the sandbox")->type_name("ID");
-    verb.add_flag("-d,--detach", options.detach, "let it stay, for exec and cp, until it is deleted");
-    verb.add_option("--idle-timeout", options.idle_timeout, "with --detach: unused for so long, prune removes it")
-        ->type_name("TIME");
     verb.add_flag("--stdin", options.pass_stdin, "let it read our standard input");
     verb.add_flag("--writable-root", options.writable_root, "let it change its root, for itself alone");
     verb.add_flag("--require-cgroup", options.require_cgroup, "fail where limits could only be held by rlimits");
+}
+
+void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {
+    add_job_options(verb, options);
+    verb.add_option("--seccomp", options.seccomp, "profile: a name, or a file (default; with a network: network)")
+        ->type_name("PROFILE");
+    add_watch_options(verb, options);
+    verb.add_option("--runtime", options.runtime, "have it run by another: runc, crun, runsc, kata-runtime, a path")
+        ->type_name("RUNTIME");
+    verb.add_flag("-d,--detach", options.detach, "let it stay, for exec and cp, until it is deleted");
+    verb.add_option("--idle-timeout", options.idle_timeout, "with --detach: unused for so long, prune removes it")
+        ->type_name("TIME");
 }
 
 void add_prune_options(CLI::App& verb, PruneOptions& options) {
@@ -267,6 +272,12 @@ void add_seccomp_show_options(CLI::App& verb, SeccompShowOptions& options) {
 void add_seccomp_diff_options(CLI::App& verb, SeccompDiffOptions& options) {
     verb.add_option("PROFILE", options.from, "a name, or a file")->required();
     verb.add_option("OTHER", options.to, "the one to compare it with")->required();
+}
+
+void add_seccomp_learn_options(CLI::App& verb, SeccompLearnOptions& options) {
+    verb.add_option("-o,--output", options.output, "the profile's file; what it allows already is kept")
+        ->type_name("FILE");
+    add_job_options(verb, options);
 }
 
 void add_audit_file(CLI::App& verb, AuditOptions& options) {
@@ -340,7 +351,7 @@ void add_verb(CLI::App& verb, CommandLine& line) {
         if constexpr (kTakesArguments) options->args = without_mark(verb.remaining());
         if constexpr (requires { options->args; } && !std::same_as<Options, PsOptions>) refuse_option(verb.remaining());
         if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
-        if constexpr (std::same_as<Options, SandboxOptions>) line.failure = kSandboxFailed;
+        if constexpr (std::derived_from<Options, SandboxOptions>) line.failure = kSandboxFailed;
         const std::string id = id_of(*options);
         line.title = id.empty() ? words_of(verb) : concat(verb.get_name(), " ", pinfold::quoted(id));
         line.verb = [options](const CommandLine& all) { return run(*options, all); };
@@ -355,6 +366,8 @@ constexpr Verb kSeccompVerbs[] = {
      add_verb<SeccompShowOptions, add_seccomp_show_options, verb_seccomp_show>},
     {"diff", "show what another profile allows more, and less",
      add_verb<SeccompDiffOptions, add_seccomp_diff_options, verb_seccomp_diff>},
+    {"learn", "run a program in a sandbox, and write the profile that it needs",
+     add_verb<SeccompLearnOptions, add_seccomp_learn_options, verb_seccomp_learn>},
 };
 
 constexpr Verb kAuditVerbs[] = {
@@ -390,7 +403,7 @@ constexpr Verb kVerbs[] = {
      add_verb<SandboxOptions, add_sandbox_options, verb_sandbox>},
     {"prune", "remove sandboxes that have ended or are not used",
      add_verb<PruneOptions, add_prune_options, verb_prune>},
-    {"seccomp", "show and compare seccomp profiles", add_verbs_below<kSeccompVerbs>},
+    {"seccomp", "show, compare and learn seccomp profiles", add_verbs_below<kSeccompVerbs>},
     {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
 };
 

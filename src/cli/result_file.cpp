@@ -13,31 +13,31 @@
 
 namespace pinfold {
 
-Result<ResultFile> ResultFile::open(const std::string& path) {
+Result<ResultFile> ResultFile::open(const std::string& path, std::string_view option) {
     ResultFile file;
     file.to_stdout_ = path == "-";
     if (path.empty() || file.to_stdout_) return file;
     const size_t slash = path.rfind('/');
     file.name_ = path.substr(slash == path.npos ? 0 : slash + 1);
     const std::string directory = slash == path.npos ? "." : path.substr(0, slash + 1);
-    file.directory_ = TRY_IN("--result", open_at(AT_FDCWD, directory, O_DIRECTORY | O_PATH));
-    if (file.name_.empty()) return plain_error(concat("--result ", quoted(path), ": is a directory"));
+    file.directory_ = TRY_IN(option, open_at(AT_FDCWD, directory, O_DIRECTORY | O_PATH));
+    if (file.name_.empty()) return plain_error(concat(option, " ", quoted(path), ": is a directory"));
     struct stat old {};
     const bool exists = ::fstatat(file.directory_.get(), file.name_.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
     if (!exists || S_ISREG(old.st_mode)) return file;
-    return plain_error(concat("--result ", quoted(path), ": is no file, and would be replaced by one"))
+    return plain_error(concat(option, " ", quoted(path), ": is no file, and would be replaced by one"))
         .with_hint("for standard output: --result -");
 }
 
-Result<void> ResultFile::write(const SandboxResult& result) const {
-    if (to_stdout_) return print(to_json(result));
+Result<void> ResultFile::write(const std::string& text) const {
+    if (to_stdout_) return print(text);
     if (!directory_) return {};
     // A job that can write to the directory must not be able to take the name first.
     uint64_t number = 0;
     if (::getrandom(&number, sizeof number, 0) != sizeof number) return errno_error("getrandom");
     const std::string unfinished = concat('.', name_, '.', number, ".new");
     const UniqueFd file = TRY(open_at(directory_.get(), unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
-    Result<void> written = write_once(file.get(), to_json(result), name_);
+    Result<void> written = write_once(file.get(), text, name_);
     if (written && ::renameat(directory_.get(), unfinished.c_str(), directory_.get(), name_.c_str()) != 0)
         written = errno_error(concat("rename to ", name_));
     if (!written) ::unlinkat(directory_.get(), unfinished.c_str(), 0);
@@ -45,7 +45,7 @@ Result<void> ResultFile::write(const SandboxResult& result) const {
 }
 
 Result<int> conclude(const SandboxResult& result, const ResultFile& file) {
-    TRY_IN("--result", file.write(result));
+    TRY_IN("--result", file.write(to_json(result)));
     if (!result.error.empty()) return Error{0, result.error, result.hint};
     return exit_code_of(result);
 }

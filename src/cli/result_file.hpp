@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "pinfold/result.hpp"
 #include "pinfold/sandbox.hpp"
@@ -12,11 +13,11 @@ namespace pinfold {
 // Opened before the job can change what its name leads to.
 class ResultFile {
 public:
-    // Empty: nobody wants it. "-": standard output.
-    static Result<ResultFile> open(const std::string& path);
+    // Empty: nobody wants it. "-": standard output. Errors name the option that the path is from.
+    static Result<ResultFile> open(const std::string& path, std::string_view option = "--result");
 
     // Whole or not at all, and in the place of a link, not through it.
-    Result<void> write(const SandboxResult& result) const;
+    Result<void> write(const std::string& text) const;
 
 private:
     bool to_stdout_ = false;

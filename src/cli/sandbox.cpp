@@ -5,6 +5,7 @@
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cli/limits.hpp"
+#include "cli/make_job.hpp"
 #include "cli/result_file.hpp"
 #include "cli/verbs.hpp"
 #include "sandbox/languages.hpp"
@@ -73,6 +74,8 @@ Result<void> take_stay(const SandboxOptions& options, SandboxJob& job) {
     return {};
 }
 
+}  // namespace
+
 Result<SandboxJob> make_job(const SandboxOptions& options) {
     SandboxJob job;
     const WantedLimits wanted = TRY(resolve_limits(options.limits));
@@ -101,8 +104,6 @@ Result<SandboxJob> make_job(const SandboxOptions& options) {
     job.output_limit = TRY(output_limit(options.output_limit, job.capture));
     return job;
 }
-
-}  // namespace
 
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line) {
     const ResultFile file = TRY(ResultFile::open(options.result));

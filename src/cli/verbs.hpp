@@ -28,6 +28,7 @@ Result<int> verb_prune(const PruneOptions& options, const CommandLine& line);
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line);
 Result<int> verb_seccomp_show(const SeccompShowOptions& options, const CommandLine& line);
 Result<int> verb_seccomp_diff(const SeccompDiffOptions& options, const CommandLine& line);
+Result<int> verb_seccomp_learn(const SeccompLearnOptions& options, const CommandLine& line);
 
 // For what a verb answers: all of it on standard output, or an error.
 Result<void> print(const std::string& text);

@@ -180,6 +180,7 @@ Result<KeptPayload> await_kept_payload(const Launch& how, const Channel& channel
     const auto on_listener = [&](const ListenerOffer& offer) -> Result<void> {
         const int pidfd = payload.pidfd.get();
         const pid_t pid = TRY_IN("payload", pid_of(pidfd));
+        if (how.options.before_exec) TRY(how.options.before_exec(pid));
         payload.listener = TRY(adopt_listener(offer, channel, pid, pidfd));
         return await_exec(channel, payload.listener.get());
     };

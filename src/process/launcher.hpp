@@ -24,6 +24,8 @@ struct LaunchOptions {
     const Streams* streams = nullptr;  // of the payload; null: our own
     // For a keeper that waits: what is to be done before the payload starts. The pid is the keeper's.
     std::function<Result<void>(const Child& keeper)> before_start;
+    // For a keeper's payload with a listener: what is to be done while it waits with its program still to be executed.
+    std::function<Result<void>(pid_t payload)> before_exec;
 };
 
 // Of a container that is created now.

@@ -61,6 +61,7 @@ Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const 
     const HostFacts host = gather_host_facts();
     ComposedJob composed = TRY(compose(job, policies, host, id));
     Plan plan = TRY(plan_job(composed, {.id = id, .bundle = "/", .cgroup_manager = setting.cgroup_manager}, host));
+    if (setting.recorder != nullptr) plan.seccomp = setting.recorder->watched();
     SeccompFilter filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, seccomp_cache(setting)));
     plan.seccomp = with_reporting(*plan.seccomp);
     JobStreams streams = TRY(make_streams({job.input, job.capture, job.output_limit, plan.stream_owner}));

@@ -8,6 +8,7 @@
 #include "sandbox/prepare_job.hpp"
 #include "sandbox/run_elsewhere.hpp"
 #include "sandbox/supervise_job.hpp"
+#include "sandbox/tracer.hpp"
 #include "sandbox/verdict.hpp"
 
 namespace pinfold {
@@ -27,8 +28,15 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     const Plan& plan = prepared.plan;
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::optional<Pasta> network;
-    RunningContainer running =
-        TRY(launch_container(container_of(prepared), launch_options(job, prepared, setting, network), signals));
+    std::optional<Tracer> tracer;
+    LaunchOptions options = launch_options(job, prepared, setting, network);
+    if (setting.recorder != nullptr) {
+        options.before_exec = [&](pid_t payload) -> Result<void> {
+            tracer.emplace(TRY(Tracer::start(payload, *setting.recorder)));
+            return {};
+        };
+    }
+    RunningContainer running = TRY(launch_container(container_of(prepared), options, signals));
     running.state.unlock();
     prepared.streams.streams = {};  // or we would wait for ourselves to end
     const pid_t keeper = running.child.pid();

@@ -5,6 +5,7 @@
 
 #include "cgroup/plan.hpp"
 #include "pinfold/sandbox.hpp"
+#include "seccomp/recorder.hpp"
 
 namespace pinfold {
 
@@ -12,9 +13,10 @@ namespace pinfold {
 struct SandboxSetting {
     std::string state_root;
     CgroupManager cgroup_manager = CgroupManager::cgroupfs;
-    std::string policy;     // a file that forbids more than the system's policy does; empty: none
-    std::string audit;      // a log besides those that the policies name; empty: none
-    char** argv = nullptr;  // of a program that may be started again from a protected file
+    std::string policy;            // a file that forbids more than the system's policy does; empty: none
+    std::string audit;             // a log besides those that the policies name; empty: none
+    char** argv = nullptr;         // of a program that may be started again from a protected file
+    Recorder* recorder = nullptr;  // of what the job does; its filter is then the recorder's
 };
 
 // Does not fail: a job that could not be set up is a result too, with nothing left of it.

@@ -37,5 +37,7 @@ Result<Profile> parse_profile(Json document, const ProfilePlace& place, const Fi
 
 // As linux.seccomp of a config.json.
 Json to_json(const Seccomp& seccomp);
+// As a file of its own, with the reasons.
+Json to_json(const Profile& profile);
 
 }  // namespace pinfold

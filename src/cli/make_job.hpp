@@ -1,0 +1,12 @@
+// The job that the options of `sandbox` describe.
+#pragma once
+
+#include "cli/options.hpp"
+#include "pinfold/result.hpp"
+#include "pinfold/sandbox.hpp"
+
+namespace pinfold {
+
+Result<SandboxJob> make_job(const SandboxOptions& options);
+
+}  // namespace pinfold
