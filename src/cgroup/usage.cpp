@@ -25,8 +25,8 @@ std::optional<Control> read_either(const CgroupPlace& place, const std::string& 
     const auto mount = place.legacy.find(legacy.substr(0, legacy.find('.')));
     const bool is_legacy = mount != place.legacy.end();
     if (!is_legacy && place.mount.empty()) return std::nullopt;
-    const std::string file = is_legacy ? concat(mount->second, place.path, '/', legacy)
-                                       : concat(place.mount, place.path, '/', unified);
+    const std::string file =
+        is_legacy ? concat(mount->second, place.path, '/', legacy) : concat(place.mount, place.path, '/', unified);
     const Result<std::string> text = read_long_control(AT_FDCWD, file);
     if (!text) return std::nullopt;
     return Control{*text, is_legacy};

@@ -2,6 +2,7 @@
 #include "cli/result_file.hpp"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +32,10 @@ Result<ResultFile> ResultFile::open(const std::string& path, std::string_view op
 Result<void> ResultFile::write(const std::string& text) const {
     if (to_stdout_) return print(text);
     if (!directory_) return {};
-    const std::string unfinished = concat('.', name_, '.', ::getpid(), ".new");
+    // A job that can write to the directory must not be able to take the name first.
+    uint64_t number = 0;
+    if (::getrandom(&number, sizeof number, 0) != sizeof number) return errno_error("getrandom");
+    const std::string unfinished = concat('.', name_, '.', number, ".new");
     const UniqueFd file = TRY(open_at(directory_.get(), unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
     Result<void> written = write_once(file.get(), text, name_);
     if (written && ::renameat(directory_.get(), unfinished.c_str(), directory_.get(), name_.c_str()) != 0)

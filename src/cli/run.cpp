@@ -1,11 +1,8 @@
 // pinfold run and create: config, plan, container.
-#include <unistd.h>
-
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 
-#include "base/clock.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "cli/audited.hpp"
@@ -37,21 +34,6 @@ Result<void> protect_early(const std::string& config, char** argv) {
 PlanOptions plan_options(const RunOptions& options, std::string bundle, const GlobalOptions& global) {
     return {options.id,        std::move(bundle),       global.cgroup_manager,     global.rootless,
             !options.no_pivot, !options.no_new_keyring, options.child.preserve_fds};
-}
-
-ContainerRecord make_record(const Plan& plan, const Spec& spec) {
-    ContainerRecord record;
-    record.id = plan.id;
-    record.oci_version = spec.oci_version;
-    record.bundle = plan.bundle;
-    record.rootfs = plan.root.path;
-    record.created = rfc3339_now();
-    record.cgroup = plan.cgroup.place;
-    record.owner = ::geteuid();
-    record.poststart_hooks = !spec.hooks.poststart.empty();
-    record.poststop_hooks = !spec.hooks.poststop.empty();
-    record.annotations = spec.annotations;
-    return record;
 }
 
 LaunchOptions launch_options(const RunOptions& options, const CommandLine& line) {

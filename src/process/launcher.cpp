@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -294,6 +295,21 @@ Result<void> protect_binary(const Plan& plan, char** argv) {
 }
 
 }  // namespace
+
+ContainerRecord make_record(const Plan& plan, const Spec& spec) {
+    ContainerRecord record;
+    record.id = plan.id;
+    record.oci_version = spec.oci_version;
+    record.bundle = plan.bundle;
+    record.rootfs = plan.root.path;
+    record.created = rfc3339_now();
+    record.cgroup = plan.cgroup.place;
+    record.owner = ::geteuid();
+    record.poststart_hooks = !spec.hooks.poststart.empty();
+    record.poststop_hooks = !spec.hooks.poststop.empty();
+    record.annotations = spec.annotations;
+    return record;
+}
 
 void RunningContainer::commit() {
     pid_file.commit();

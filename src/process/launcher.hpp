@@ -28,6 +28,9 @@ struct LaunchOptions {
     std::function<Result<void>(pid_t payload)> before_exec;
 };
 
+// Of a container that is created now.
+ContainerRecord make_record(const Plan& plan, const Spec& spec);
+
 // What is remembered of the container; the configuration's text is kept beside it.
 struct NewContainer {
     const Plan& plan;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/base64.hpp"
 #include "base/strings.hpp"
 #include "pinfold/sandbox.hpp"
 #include "spec/reader.hpp"
@@ -18,24 +19,6 @@ constexpr Choice<SandboxStatus> kStatus[] = {
     {"output_limit", SandboxStatus::output_limit},
     {"setup_failed", SandboxStatus::setup_failed},
 };
-
-// Digits that are none end it; what was written by us has none of those.
-std::string from_base64(std::string_view text) {
-    constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string bytes;
-    uint32_t bits = 0;
-    unsigned count = 0;
-    for (const char digit : text) {
-        const size_t value = kDigits.find(digit);
-        if (value == kDigits.npos) break;
-        bits = bits << 6 | static_cast<uint32_t>(value);
-        count += 6;
-        if (count < 8) continue;
-        count -= 8;
-        bytes += static_cast<char>(bits >> count & 0xff);
-    }
-    return bytes;
-}
 
 // The text may hold NUL bytes, which a configuration's may not.
 std::string text_of(const Json& root, std::string_view key) {

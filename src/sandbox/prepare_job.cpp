@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
@@ -35,19 +34,6 @@ Result<uint64_t> count_sandboxes(const std::string& root) {
     return std::ranges::count_if(states, [](const ContainerState& state) {
         return state.status != Status::stopped && state.record.annotations.contains(kSandboxAnnotation);
     });
-}
-
-ContainerRecord make_record(const Plan& plan, const Spec& spec) {
-    ContainerRecord record;
-    record.id = plan.id;
-    record.oci_version = spec.oci_version;
-    record.bundle = plan.bundle;
-    record.rootfs = plan.root.path;
-    record.created = rfc3339_now();
-    record.cgroup = plan.cgroup.place;
-    record.owner = ::geteuid();
-    record.annotations = spec.annotations;
-    return record;
 }
 
 // A policy speaks of whole seconds: what is above one by a fraction is above it.

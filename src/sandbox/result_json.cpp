@@ -1,6 +1,7 @@
 // The result of a job, as pinfold-result(5) describes it.
 #include <charconv>
 
+#include "base/base64.hpp"
 #include "base/strings.hpp"
 #include "pinfold/sandbox.hpp"
 #include "spec/json.hpp"
@@ -21,20 +22,6 @@ std::string hexadecimal(uint64_t number) {
     return concat("0x", std::string_view(text, std::to_chars(std::begin(text), std::end(text), number, 16).ptr));
 }
 
-std::string base64(std::string_view bytes) {
-    constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string text;
-    for (size_t i = 0; i < bytes.size(); i += 3) {
-        uint32_t bits = 0;
-        for (size_t k = 0; k < 3; ++k) bits = bits << 8 | (i + k < bytes.size() ? uint8_t(bytes[i + k]) : 0);
-        for (size_t k = 0; k < 4; ++k) {
-            const bool padding = i + k > bytes.size();
-            text += padding ? '=' : kDigits[bits >> (18 - 6 * k) & 63];
-        }
-    }
-    return text;
-}
-
 size_t count_replacements(std::string_view text) {
     constexpr std::string_view kReplacement = "\uFFFD";
     size_t count = 0;
@@ -47,7 +34,7 @@ void add_output(Json::Object& members, const std::string& name, const std::strin
     members.push_back({name, {bytes}});
     // The job may have printed some of them itself.
     if (count_replacements(json_quoted(bytes)) == count_replacements(bytes)) return;
-    members.push_back({name + "_base64", {base64(bytes)}});
+    members.push_back({name + "_base64", {to_base64(bytes)}});
 }
 
 Json denied_json(const DeniedCall& call) {

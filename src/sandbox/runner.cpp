@@ -70,6 +70,17 @@ Result<void> without_answer(Result<std::string> answer) {
     return {};
 }
 
+Result<void> transfer(const std::string& name, const RunnerOptions& options, const SandboxJob& job,
+                      Result<void> (Transfers::*copy)(const InsideOf&) const) {
+    const auto work = [&](const InsideOf& inside, const SandboxSetting& setting) -> Result<std::string> {
+        const Policies policies = TRY(load_policies(setting.policy));
+        const Transfers transfers = TRY(Transfers::open(job, policies));
+        TRY((transfers.*copy)(inside));
+        return std::string();
+    };
+    return without_answer(with_files(name, options, work));
+}
+
 }  // namespace
 
 SandboxResult SandboxRunner::run_command(std::vector<std::string> command, SandboxJob job) const {
@@ -128,25 +139,13 @@ Result<void> Sandbox::write_file(const std::string& path, std::string_view bytes
 Result<void> Sandbox::copy_to(const std::string& host_path, const std::string& path) const {
     SandboxJob job;
     job.copy_in = {{host_path, path}};
-    return without_answer(
-        with_files(name_, options_, [&](const InsideOf& inside, const SandboxSetting& setting) -> Result<std::string> {
-            const Policies policies = TRY(load_policies(setting.policy));
-            const Transfers transfers = TRY(Transfers::open(job, policies));
-            TRY(transfers.copy_in(inside));
-            return std::string();
-        }));
+    return transfer(name_, options_, job, &Transfers::copy_in);
 }
 
 Result<void> Sandbox::copy_from(const std::string& path, const std::string& host_path) const {
     SandboxJob job;
     job.copy_out = {{path, host_path}};
-    return without_answer(
-        with_files(name_, options_, [&](const InsideOf& inside, const SandboxSetting& setting) -> Result<std::string> {
-            const Policies policies = TRY(load_policies(setting.policy));
-            const Transfers transfers = TRY(Transfers::open(job, policies));
-            TRY(transfers.copy_out(inside));
-            return std::string();
-        }));
+    return transfer(name_, options_, job, &Transfers::copy_out);
 }
 
 Result<void> Sandbox::cleanup() {

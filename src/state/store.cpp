@@ -39,6 +39,8 @@ constexpr unsigned kLockPatience = 10;  // seconds
 Result<UniqueFd> open_state_root(const std::string& root) {
     UniqueFd fd(::open(root.c_str(), O_DIRECTORY | O_PATH | O_CLOEXEC));
     if (fd) return fd;
+    if (errno == EACCES)
+        return errno_error(concat("open ", root)).with_hint("name a directory of your own with --root");
     if (errno != ENOENT) return errno_error(concat("open ", root));
     for (size_t slash = root.find('/', 1);; slash = root.find('/', slash + 1)) {
         if (::mkdir(root.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST) {
@@ -168,6 +170,10 @@ std::string default_state_root() {
 Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord& record, std::string_view config) {
     UniqueFd root_fd = TRY(open_state_root(root));
     if (::mkdirat(root_fd.get(), record.id.c_str(), 0700) != 0) {
+        if (errno == EACCES) {
+            return errno_error(concat("make ", root, "/", record.id))
+                .with_hint("name a directory of your own with --root, or set XDG_RUNTIME_DIR");
+        }
         if (errno != EEXIST) return errno_error(concat("make ", root, "/", record.id));
         return plain_error(concat("container ", quoted(record.id), " already exists"))
             .with_hint(concat("choose another id, or remove it: pinfold delete ", record.id));

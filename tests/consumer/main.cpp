@@ -30,10 +30,10 @@ void run_jobs(const RunnerOptions& options) {
     job.limits.memory_mb = 128;
     job.limits.timeout_seconds = 20;
     const SandboxResult code = runner.run_code("sh", "echo $((6 * 7)); exit 3", job);
-    check(code.status == SandboxStatus::exited && code.exit_code == 3 && code.out == "42\n", "run_code",
-          to_json(code));
+    check(code.status == SandboxStatus::exited && code.exit_code == 3 && code.out == "42\n", "run_code", to_json(code));
     const SandboxResult denied = runner.run_command({"unshare", "-m", "true"}, job);
-    check(denied.denied && denied.denied->size() == 1 && denied.denied->front().name == "unshare", "denied", to_json(denied));
+    check(denied.denied && denied.denied->size() == 1 && denied.denied->front().name == "unshare", "denied",
+          to_json(denied));
     job.limits.timeout_seconds = 0.3;
     const SandboxResult late = runner.run_command({"sleep", "100"}, job);
     check(late.status == SandboxStatus::timed_out && exit_code_of(late) == 124, "timeout", to_json(late));

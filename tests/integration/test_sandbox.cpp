@@ -200,9 +200,10 @@ TEST_CASE("sandbox: what is wrong is told before anything is made") {
         {{{"--seccomp", "strict", "--ro-bind", text + ":/workspace/t"}, {"/workspace/t"}, {}},
          "exec: \"/workspace/t\": exec format error"},
     };
-    for (const auto& [job, words] : wrong) {
+    for (const auto& pair : wrong) {
+        const char* words = pair.second;
         CAPTURE(words);
-        const Ended ended = run_job(bundle, job);
+        const Ended ended = run_job(bundle, pair.first);
         CHECK(ended.status == 125);
         CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
         CHECK(ended.out == "");
@@ -362,4 +363,34 @@ TEST_CASE("sandbox: an unknown option is no program") {
     CHECK(ended.status == 1);
     CHECK(ended.err.find("--memroy") != std::string::npos);
     CHECK(run_job(bundle, {{}, {"sh", "-c", "echo $# $*", "a", "--", "-b"}, {}}).out == "2 -- -b\n");
+}
+
+TEST_CASE("sandbox: a result has the members that its manual names, and no others") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const char* root = std::getenv("PINFOLD_SOURCE_ROOT");
+    if (root == nullptr) SKIP_TEST("PINFOLD_SOURCE_ROOT is not set");
+    std::string manual = read_text(fs::path(root) / "man/pinfold-result.5.scd");
+    std::erase(manual, '\\');
+    const json result = judge_job(bundle, {{}, {"sh", "-c", "unshare -m; printf '\\377'; exit 1"}, {}}).result;
+    REQUIRE(!result["denied"].empty());
+    const json parts[] = {result, result["usage"], result["denied"][0], result["limits"][0]};
+    for (const json& part : parts) {
+        for (const auto& member : part.items()) {
+            const std::string name = member.key();
+            CAPTURE(name);
+            const bool named = manual.find("*" + name + "*") != std::string::npos ||
+                               manual.find("_" + name + "_") != std::string::npos;
+            CHECK(named);
+        }
+    }
+    const char* const top[] = {"status", "exit_code", "signal", "stdout",    "stdout_base64",
+                               "stderr", "usage",     "denied", "truncated", "limits"};
+    for (const char* name : top) {
+        CAPTURE(name);
+        CHECK(result.contains(name));
+    }
+    CHECK(result.size() == std::size(top));
+    CHECK(result["stdout_base64"] == "/w==");
 }
