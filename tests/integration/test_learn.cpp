@@ -32,7 +32,8 @@ TEST_CASE("learn: the same program runs under what was learned with nothing deni
     PINFOLD_ONLY();
     const Command programs[] = {
         {"sh", "-c",
-         "ls / | sort | head -n 3; echo x > f; mv f g; cat g; trap 'echo t' TERM; kill -TERM $$; (exit 3) & wait"},
+         "ls / | sort | head -n 3; echo x > f; mv f g; cat g; trap 'echo t' TERM; kill -TERM $$; (sleep 0.1; exit 3) & "
+         "wait"},
         {"perl", "-e", "my $p = fork // die; exit 3 if !$p; waitpid $p, 0; print $? >> 8, \" $$ \", -s '/etc/passwd'"},
         {"python3", "-c", "import threading, json; t = threading.Thread(target=print); t.start(); t.join()"},
         {"node", "-e", "require('fs').readdir('/', (e, l) => console.log(l.length))"},
