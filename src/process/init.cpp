@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -28,9 +29,16 @@ namespace pinfold {
 
 namespace {
 
-// Until the payload runs, a parent that dies takes this half-made container with it.
-Result<void> start_session(InitContext& context) {
+// Until the payload runs, a parent that dies takes this half-made container with it. Before all else: even a line for
+// the log can wait for a reader. One that had died before gives no signal, but has left its end of the channel.
+Result<void> depend_on_parent(const Channel& channel) {
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
+    pollfd parent{channel.fd(), 0, 0};
+    if (::poll(&parent, 1, 0) > 0) return plain_error("the parent is gone");
+    return {};
+}
+
+Result<void> start_session(InitContext& context) {
     const std::optional<Packet> go = TRY(context.channel.receive());
     if (!go) return plain_error("the parent is gone");
     context.host_pid = go->pid;
@@ -167,6 +175,7 @@ Result<void> enter_file_system(const Plan& plan, InitContext& context) {
 
 // Returns only on failure.
 Result<void> become_payload(const Plan& plan, InitContext& context) {
+    TRY(depend_on_parent(context.channel));
     TRY(enter_namespaces(plan, context));
     if (plan.new_mount_namespace()) TRY(enter_file_system(plan, context));
     else TRY(complete_environment(plan, context));
