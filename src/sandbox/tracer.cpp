@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <future>
+#include <vector>
 
 namespace pinfold {
 
@@ -27,7 +28,9 @@ void record_call(pid_t pid, Recorder& recorder) {
     recorder.record(call);
 }
 
-bool stops(int signal) { return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU; }
+bool stops_a_process(int signal) {
+    return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
 
 // Calls that fail are for processes that were killed meanwhile: their end is the next that is heard of them.
 void go_on(pid_t pid, int status, Recorder& recorder) {
@@ -35,18 +38,37 @@ void go_on(pid_t pid, int status, Recorder& recorder) {
     const int signal = WSTOPSIG(status);
     if (event == PTRACE_EVENT_SECCOMP) record_call(pid, recorder);
     // A process that was told to stop is to stay so until it is told otherwise.
-    const bool is_stopped = event == PTRACE_EVENT_STOP && stops(signal);
+    const bool is_stopped = event == PTRACE_EVENT_STOP && stops_a_process(signal);
     if (is_stopped) ::ptrace(PTRACE_LISTEN, pid, nullptr, nullptr);
     else ::ptrace(PTRACE_CONT, pid, nullptr, event == 0 ? signal : 0);
 }
 
+struct Stop {
+    pid_t pid;
+    int status;
+};
+
+// Everything that waits for us; blocks until something does. Empty when there is nobody left to follow.
 // Children of other threads, such as the sandbox's keeper, are none of ours.
-void follow_all(Recorder& recorder) {
-    for (;;) {
+std::vector<Stop> await_stops() {
+    std::vector<Stop> stops;
+    for (int flags = __WALL | __WNOTHREAD;;) {
         int status = 0;
-        const pid_t pid = ::waitpid(-1, &status, __WALL | __WNOTHREAD);
-        if (pid < 0 && errno != EINTR) return;
-        if (pid > 0 && WIFSTOPPED(status)) go_on(pid, status, recorder);
+        const pid_t pid = ::waitpid(-1, &status, flags);
+        if (pid < 0 && errno == EINTR) continue;
+        if (pid <= 0) return stops;
+        stops.push_back({pid, status});
+        flags |= WNOHANG;
+    }
+}
+
+// All that have stopped go on before the next are asked for: the kernel names the youngest first, and one that makes
+// call after call would keep the others waiting for ever.
+void follow_all(Recorder& recorder) {
+    for (std::vector<Stop> stops = await_stops(); !stops.empty(); stops = await_stops()) {
+        for (const Stop& stop : stops) {
+            if (WIFSTOPPED(stop.status)) go_on(stop.pid, stop.status, recorder);
+        }
     }
 }
 
