@@ -2,6 +2,7 @@
 // PINFOLD_RESULTS=FILE appends "passed failed skipped" there, for the sum that ./dev test prints.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "support/testing.hpp"
+#include "support/tried.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -56,6 +57,7 @@ public:
 
     void test_run_end(const doctest::TestRunStats& /*stats*/) override {
         if (::getpid() != owner_) return;
+        report_tried();
         std::printf("%d passed, %d failed, %d skipped\n", passed_, failed_, skipped_);
         std::fflush(stdout);
         append_counts();
