@@ -32,8 +32,8 @@ Result<void> protect_early(const std::string& config, char** argv) {
 }
 
 PlanOptions plan_options(const RunOptions& options, std::string bundle, const GlobalOptions& global) {
-    return {options.id,        std::move(bundle),       global.cgroup_manager,     global.rootless,
-            !options.no_pivot, !options.no_new_keyring, options.child.preserve_fds};
+    return {options.id,        std::move(bundle),       global.cgroup_manager,      global.rootless,
+            !options.no_pivot, !options.no_new_keyring, options.child.preserve_fds, options.strict};
 }
 
 LaunchOptions launch_options(const RunOptions& options, const CommandLine& line) {
@@ -87,7 +87,9 @@ Result<int> with_plan(const std::string& name, const RunOptions& options, const 
     }
     const NewContainer container{plan, make_record(plan, spec), std::move(config)};
     return launch_audited(name, container, spec, line, [&](const AuditTrail& trail) {
-        return launch(container, launch_options(options, line), trail);
+        LaunchOptions how = launch_options(options, line);
+        how.on_receipt = require_and_log(trail, options.id);
+        return launch(container, how, trail);
     });
 }
 

@@ -189,14 +189,17 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     TRY(send_pidfd(child, request.options.pidfd_socket));
     TRY(channel.send(Message::go, child.pid()));
     const bool terminal_for_us = plan.process.terminal && request.options.console_socket.empty();
-    const auto on_listener = [&](const ListenerOffer& offer) -> Result<void> {
-        if (!request.listens) {
-            return hand_over_listener(offer, channel, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
-        }
-        started.listener = TRY(adopt_listener(offer, channel, child.pid(), child.pidfd.get()));
-        return await_exec(channel, started.listener.get());
+    const int pidfd = child.pidfd.get();
+    const auto on_listener = [&](const ListenerOffer& offer) -> Result<int> {
+        if (request.listens) started.listener = TRY(adopt_listener(offer, channel, child.pid(), pidfd));
+        else TRY(hand_over_listener(offer, channel, {child.pid(), pidfd, state}, *plan.seccomp));
+        return started.listener.get();
     };
-    started.master = TRY(await_payload(channel, terminal_for_us, on_listener));
+    const auto on_gate = [&](uint64_t gate) {
+        const auto read = [&] { return read_receipt(plan, {state.pid, state.record.cgroup}, child.pid()); };
+        return inspect({child.pid(), pidfd, gate}, channel, read, request.on_receipt);
+    };
+    started.master = TRY(await_payload(channel, terminal_for_us, {on_listener, on_gate}));
     pid_file.commit();
     return started;
 }

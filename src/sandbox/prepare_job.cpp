@@ -60,7 +60,8 @@ Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const 
     Transfers transfers = TRY(Transfers::open(job, policies));
     const HostFacts host = gather_host_facts();
     ComposedJob composed = TRY(compose(job, policies, host, id));
-    Plan plan = TRY(plan_job(composed, {.id = id, .bundle = "/", .cgroup_manager = setting.cgroup_manager}, host));
+    Plan plan = TRY(
+        plan_job(composed, {.id = id, .bundle = "/", .cgroup_manager = setting.cgroup_manager, .receipt = true}, host));
     if (setting.recorder != nullptr) plan.seccomp = setting.recorder->watched();
     SeccompFilter filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, seccomp_cache(setting)));
     plan.seccomp = with_reporting(*plan.seccomp);
@@ -113,6 +114,10 @@ LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared,
     options.before_start = [&job, &prepared, &network](const Child& keeper) -> Result<void> {
         if (job.network == Network::pasta) network.emplace(TRY(Pasta::start(keeper)));
         return prepared.transfers.copy_in(inside_of_keeper(keeper.pid(), prepared.plan));
+    };
+    options.on_receipt = [&job, &prepared](const Receipt& receipt) -> Result<void> {
+        if (prepared.audit.is_on()) append_or_warn(prepared.audit, receipt_event(prepared.plan.id, receipt));
+        return job.strict ? require(receipt) : Result<void>();
     };
     return options;
 }
