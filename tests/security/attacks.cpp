@@ -19,6 +19,14 @@ bool has_one_error(int status, const std::string& err, const std::string& words)
     return status != 0 && one && err.find(words) != std::string::npos;
 }
 
+bool is_own(const json& mount, const Bundle& bundle) {
+    const std::string root = mount["root"];
+    if (mount["source"] == "playground") return root.starts_with("/" + bundle.id() + "/");
+    static const std::vector<std::string> kinds = {"proc", "sysfs", "tmpfs", "devpts", "mqueue"};
+    const bool made = std::ranges::find(kinds, mount["type"].get<std::string>()) != kinds.end();
+    return (made && root == "/") || root.starts_with("/null") || mount["type"] == "proc";
+}
+
 bool is_below(const std::string& point, const std::string& place) {
     return point == place || point.starts_with(place + "/");
 }
@@ -84,6 +92,10 @@ bool is_refused(const Outcome& outcome, const std::string& words) {
 }
 
 bool is_refused(const Ended& ended, const std::string& words) { return has_one_error(ended.status, ended.err, words); }
+
+bool mounts_only_own(const json& report, const Bundle& bundle) {
+    return std::ranges::all_of(report["mounts"], [&](const json& mount) { return is_own(mount, bundle); });
+}
 
 bool mounts_only_at(const json& report, const std::vector<std::string>& places) {
     return std::ranges::all_of(report["mounts"], [&](const json& mount) {
