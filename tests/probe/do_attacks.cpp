@@ -73,9 +73,7 @@ void take_descriptors(const std::string& proc, pid_t pid, Catch& caught) {
 
 void reach_memory(const std::string& proc, Catch& caught) {
     for (const char* file : {"/mem", "/environ", "/auxv"}) {
-        char byte = 0;
-        const Descriptor opened(proc + file, O_RDONLY);
-        if (opened && ::pread(opened.get(), &byte, 1, 0x400000) == 1 && is_stranger(proc)) caught.reached.insert(file);
+        if (Descriptor(proc + file, O_RDONLY) && is_stranger(proc)) caught.reached.insert(file);
     }
 }
 

@@ -63,8 +63,9 @@ std::vector<std::string> links_to(const fs::path& place) {
 }
 
 std::vector<std::string> links_for(const std::string& name, const Vault& vault) {
-    std::vector<std::string> links = {"/data", "data", "./data/../data", "../../data", "/", ".",        "..",
-                                      "hop",   "/hop", "/nowhere/at/all", "nowhere",   name, "/" + name, "/etc/../data"};
+    std::vector<std::string> links = {"/data",    "data",        "./data/../data", "../../data",      "/",       ".",
+                                      "..",       "hop",         "/hop",           "/nowhere/at/all", "nowhere", name,
+                                      "/" + name, "/etc/../data"};
     for (const std::string& link : links_to(vault.path())) links.push_back(link);
     return links;
 }

@@ -160,11 +160,11 @@ TEST_CASE("crun CVE-2025-24965: a link in place of every file that is made in an
     NEEDS_ROOT();
     PINFOLD_ONLY();
     // All that a start makes or opens for writing, in an image that has nothing of it.
-    const std::vector<std::string> names = {
-        "dev/null", "dev/zero",   "dev/full",   "dev/random", "dev/urandom", "dev/tty",  "dev/console", "dev/ptmx",
-        "dev/fd",   "dev/stdin",  "dev/stdout", "dev/stderr", "dev/core",    "dev/pts",  "dev/shm",     "dev/mqueue",
-        "dev/own",  "etc/bound",  "work",       "config.json", ".pinfold",   "state",    "etc/passwd",  "etc/group",
-        "etc/hostname"};
+    const std::vector<std::string> names = {"dev/null",   "dev/zero",    "dev/full",   "dev/random", "dev/urandom",
+                                            "dev/tty",    "dev/console", "dev/ptmx",   "dev/fd",     "dev/stdin",
+                                            "dev/stdout", "dev/stderr",  "dev/core",   "dev/pts",    "dev/shm",
+                                            "dev/mqueue", "dev/own",     "etc/bound",  "work",       "config.json",
+                                            ".pinfold",   "state",       "etc/passwd", "etc/group",  "etc/hostname"};
     for (const std::string& name : names) {
         for (const bool dangling : {true, false}) {
             Bundle bundle;

@@ -62,8 +62,14 @@ void check_fake_null(const std::string& target) {
 TEST_CASE("CVE-2025-31133, youki CVE-2025-62161: the container's own /dev/null is not what masks") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    std::vector<std::string> targets = {"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/self/mem",
-                                        "../proc/sys/kernel/core_pattern", "/nowhere", "null", "/", "/proc/keys",
+    std::vector<std::string> targets = {"/proc/sys/kernel/core_pattern",
+                                        "/proc/sysrq-trigger",
+                                        "/proc/self/mem",
+                                        "../proc/sys/kernel/core_pattern",
+                                        "/nowhere",
+                                        "null",
+                                        "/",
+                                        "/proc/keys",
                                         "/proc/self/fd/0"};
     {
         Bundle bundle;
@@ -128,8 +134,8 @@ TEST_CASE("CVE-2025-52881: sysctls reach the kernel whatever the image has at /p
     plant(bundle.rootfs() / "proc/sys/net", vault.path());
     plant(bundle.rootfs() / "proc/sys/kernel/shm_rmid_forced", vault.secret());
     plant(bundle.rootfs() / "proc/self", vault.path());
-    const Outcome outcome = run_probe(bundle, {{"read", "/real/sys/net/ipv4/ip_forward"},
-                                               {"read", "/real/sys/kernel/shm_rmid_forced"}});
+    const Outcome outcome =
+        run_probe(bundle, {{"read", "/real/sys/net/ipv4/ip_forward"}, {"read", "/real/sys/kernel/shm_rmid_forced"}});
     WITHSTANDS("links in an image's /proc/sys", outcome.answer(0)["text"] == "1\n");
     WITHSTANDS("links in an image's /proc/sys", outcome.answer(1)["text"] == "1\n");
     CHECK(vault.untouched());
@@ -139,7 +145,8 @@ TEST_CASE("CVE-2025-52881: sysctls reach the kernel whatever the image has at /p
 TEST_CASE("CVE-2025-52881: a label goes to the kernel whatever the image has at /proc") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    if (!read_text("/sys/module/apparmor/parameters/enabled").starts_with('Y')) SKIP_TEST("no AppArmor on this machine");
+    if (!read_text("/sys/module/apparmor/parameters/enabled").starts_with('Y'))
+        SKIP_TEST("no AppArmor on this machine");
     Bundle bundle;
     const Vault vault(bundle);
     write_text(bundle.host() / "profile", "profile pinfold-security flags=(attach_disconnected) { file, signal, }\n");

@@ -43,8 +43,7 @@ void check_race(const std::string& link, const std::vector<json>& mounts, int st
         confined = is_confined(bundle, outcome);
         CHECK_MESSAGE(confined, outcome.err << outcome.out);
     }
-    WITHSTANDS("a destination that is exchanged for a link",
-               confined && mount_table() == before && vault.untouched());
+    WITHSTANDS("a destination that is exchanged for a link", confined && mount_table() == before && vault.untouched());
 }
 
 json tmpfs_at(const std::string& destination) {
@@ -62,8 +61,8 @@ TEST_CASE("CVE-2021-30465: a mount's destination is exchanged for a link") {
     PINFOLD_ONLY();
     const std::vector<json> mounts = {tmpfs_at("/volume/one"), tmpfs_at("/volume/one/below"),
                                       file_at("/volume/one/file")};
-    for (const std::string link : {"VAULT", "/", "../../../../../../../..", "/proc/self/root", "/proc/1/root",
-                                   "/proc/self/fd/3", "/made"}) {
+    for (const std::string link :
+         {"VAULT", "/", "../../../../../../../..", "/proc/self/root", "/proc/1/root", "/proc/self/fd/3", "/made"}) {
         check_race(link, mounts, rounds(25));
     }
 }
