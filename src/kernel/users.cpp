@@ -9,6 +9,7 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "kernel/capabilities.hpp"
 
 namespace pinfold {
 
@@ -16,7 +17,11 @@ namespace {
 
 constexpr size_t kMaxFile = size_t{1} << 20;  // the file is the container's: do not read without end
 
+// The file may be a link to anything that is in view: it is opened as root in the container, if that is who we are, but
+// with none of the rights that our capabilities give.
 std::string read_database(const char* path) {
+    const SetAsideCapabilities aside;
+    if (!aside) return {};
     const Result<UniqueFd> file = open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (!file) return {};
     std::string text(kMaxFile, '\0');
