@@ -29,10 +29,10 @@ std::vector<std::string> calls_inside(const fs::path& trace, const std::string& 
 }
 
 struct Seen {
-    std::set<std::string> read;          // paths that were opened for more than a look at their place
-    std::set<std::string> with_rights;   // of these, while a capability was in effect
+    std::set<std::string> read;         // paths that were opened for more than a look at their place
+    std::set<std::string> with_rights;  // of these, while a capability was in effect
     std::set<std::string> executed;
-    std::string user;                    // of the last change
+    std::string user;  // of the last change
 };
 
 std::string quoted_part(const std::string& call) {
@@ -132,10 +132,9 @@ TEST_CASE("rights: a file of users that the container's root cannot read is not 
 TEST_CASE("rights: files of users that are something else neither block nor tell") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    for (const std::string& target :
-         {std::string("/proc/kmsg"), std::string("/dev/zero"), std::string("/dev/tty"), std::string("/proc/self/mem"),
-          std::string("/proc/1/environ"), std::string("/"), std::string("passwd"), std::string("FIFO"),
-          std::string("LONG")}) {
+    for (const std::string& target : {std::string("/proc/kmsg"), std::string("/dev/zero"), std::string("/dev/tty"),
+                                      std::string("/proc/self/mem"), std::string("/proc/1/environ"), std::string("/"),
+                                      std::string("passwd"), std::string("FIFO"), std::string("LONG")}) {
         Bundle bundle;
         INFO("etc/passwd is ", target);
         const fs::path file = bundle.rootfs() / "etc/passwd";
