@@ -14,6 +14,9 @@ namespace pinfold::integration {
 
 namespace {
 
+constexpr int kFewRounds = 5;
+constexpr std::chrono::seconds kTimeOfRounds(2);
+
 bool has_one_error(int status, const std::string& err, const std::string& words) {
     const bool one = err.starts_with("pinfold: ") && err.find("pinfold: ", 1) == std::string::npos;
     return status != 0 && one && err.find(words) != std::string::npos;
@@ -86,7 +89,16 @@ Exchanger::~Exchanger() {
     ::waitpid(pid_, nullptr, 0);
 }
 
-int rounds(int natively) { return testing::slow_machine() ? std::min(natively, 5) : natively; }
+Rounds::Rounds(int most)
+    : left_(testing::slow_machine() ? kFewRounds : most), end_(std::chrono::steady_clock::now() + kTimeOfRounds) {}
+
+bool Rounds::go_on() {
+    if (left_ == 0) return false;
+    if (taken_ >= kFewRounds && std::chrono::steady_clock::now() > end_) return false;
+    --left_;
+    ++taken_;
+    return true;
+}
 
 bool is_refused(const Outcome& outcome, const std::string& words) {
     return has_one_error(outcome.status, outcome.err, words);

@@ -1,6 +1,7 @@
 // For attacks: what must not be reached on the host, links that lead there, and names that never stand still.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,18 @@ private:
     pid_t pid_;
 };
 
-// How often a race is run: what takes seconds natively must not take hours on an emulated machine.
-int rounds(int natively);
+// The rounds of a race: so many, but no more than fit into a few seconds, and a handful on an emulated machine.
+class Rounds {
+public:
+    explicit Rounds(int most);
+
+    bool go_on();
+
+private:
+    int left_;
+    int taken_ = 0;
+    std::chrono::steady_clock::time_point end_;
+};
 
 // Not started, with an error of one sentence that has these words.
 bool is_refused(const Outcome& outcome, const std::string& words);

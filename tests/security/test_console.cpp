@@ -124,7 +124,7 @@ TEST_CASE("CVE-2025-52565: a console that is exchanged for a link while the term
     bundle.probe_each({{"report"}, {"write", "/dev/console", "|/evil\n"}});
     const Exchanger exchanger(dev / "console", dev / "other");
     bool safe = true;
-    for (int round = 0; round < rounds(60) && safe; ++round) {
+    for (Rounds rounds(60); safe && rounds.go_on();) {
         const Outcome outcome = run(bundle);
         safe = (outcome.status == 0 || is_refused(outcome, "terminal: ")) && settings() == before;
         CHECK_MESSAGE(safe, outcome.err);

@@ -154,7 +154,7 @@ TEST_CASE("CVE-2018-15664, CVE-2026-42306: directories are exchanged for links w
     const Exchanger exchanger(tree / "swapped", bundle.rootfs() / "data/link");
     int copied = 0;
     int refused = 0;
-    for (int round = 0; round < rounds(60); ++round) {
+    for (Rounds rounds(60); rounds.go_on();) {
         const Ended file = cp(bundle, {inside(bundle, "/data/tree/swapped/secret"), "-"});
         CHECK(file.out == (file.status == 0 ? "the container's" : ""));
         ++(file.status == 0 ? copied : refused);
@@ -220,7 +220,7 @@ TEST_CASE("CVE-2018-15664: files are exchanged for fifos and devices while cp wo
     for (const char* other : {"fifo", "zero"}) {
         const Exchanger exchanger(data / "file", data / other);
         bool whole = true;
-        for (int round = 0; round < rounds(40) && whole; ++round) {
+        for (Rounds rounds(40); whole && rounds.go_on();) {
             const Ended ended = cp(bundle, {inside(bundle, "/data/file"), "-"});
             whole = ended.status == 0 ? ended.out == "the container's" : is_refused(ended, "") && ended.out.empty();
             CHECK_MESSAGE(whole, ended.err);

@@ -101,7 +101,7 @@ TEST_CASE("CVE-2016-9962: a process that joins is out of reach for those inside"
             give_all_capabilities(bundle);
         }
         const json answer = while_it_reaches(bundle, "pry", [](const Container& container) {
-            for (int round = 0; round < rounds(200); ++round) {
+            for (Rounds rounds(200); rounds.go_on();) {
                 const Ended ended = container.exec({}, {"/probe", "exit", "0"});
                 CHECK_MESSAGE(ended.status == 0, ended.err);
             }
@@ -153,7 +153,7 @@ TEST_CASE("CVE-2019-5736: pinfold's own file cannot be written while it comes in
     write_text(bundle.rootfs() / "nested", "#!/link --version\n");
     for (const char* name : {"script", "nested"}) fs::permissions(bundle.rootfs() / name, fs::perms(0755));
     const json answer = while_it_reaches(bundle, "overwrite", [](const Container& container) {
-        for (int round = 0; round < rounds(40); ++round) {
+        for (Rounds rounds(40); rounds.go_on();) {
             for (const char* program : {"/proc/self/exe", "/link", "/script", "/nested"})
                 container.exec({}, {program, "features"});
         }

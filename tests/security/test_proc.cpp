@@ -90,7 +90,7 @@ TEST_CASE("CVE-2025-31133: a /dev/null that is another one each time it is looke
     bundle.config["linux"]["readonlyPaths"] = json::array();
     bundle.probe_each({{"write", "/proc/keys", "|/evil"}, {"report"}});
     const Exchanger exchanger(dev / "null", dev / "other");
-    for (int round = 0; round < rounds(100); ++round) {
+    for (Rounds rounds(100); rounds.go_on();) {
         const Outcome outcome = run(bundle);
         CHECK((outcome.status == 0 && is_masked(outcome.answer(1), "/proc/keys")));
     }

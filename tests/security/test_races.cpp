@@ -38,7 +38,7 @@ void check_race(const std::string& link, const std::vector<json>& mounts, int st
     const std::string before = mount_table();
     const Exchanger exchanger(volume.path / "one", volume.path / "other");
     bool confined = true;
-    for (int i = 0; i < starts && confined; ++i) {
+    for (Rounds rounds(starts); confined && rounds.go_on();) {
         const Outcome outcome = run(bundle);
         confined = is_confined(bundle, outcome);
         CHECK_MESSAGE(confined, outcome.err << outcome.out);
@@ -63,7 +63,7 @@ TEST_CASE("CVE-2021-30465: a mount's destination is exchanged for a link") {
                                       file_at("/volume/one/file")};
     for (const std::string link :
          {"VAULT", "/", "../../../../../../../..", "/proc/self/root", "/proc/1/root", "/proc/self/fd/3", "/made"}) {
-        check_race(link, mounts, rounds(25));
+        check_race(link, mounts, 25);
     }
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("CVE-2024-45310: directories and files are made while their parent is 
     PINFOLD_ONLY();
     const std::vector<json> mounts = {tmpfs_at("/volume/one/new/deep/directory"), file_at("/volume/one/new/file"),
                                       file_at("/volume/one/file")};
-    for (const std::string link : {"VAULT", "../../../../../../../..", "/made"}) check_race(link, mounts, rounds(40));
+    for (const std::string link : {"VAULT", "../../../../../../../..", "/made"}) check_race(link, mounts, 40);
 }
 
 TEST_CASE("CVE-2024-45310: a working directory is made while its parent is exchanged for a link") {
@@ -84,7 +84,7 @@ TEST_CASE("CVE-2024-45310: a working directory is made while its parent is excha
     bundle.config["process"]["cwd"] = "/volume/one/new/deep";
     bundle.probe({"report"});
     const Exchanger exchanger(volume.path / "one", volume.path / "other");
-    for (int round = 0; round < rounds(100); ++round) {
+    for (Rounds rounds(100); rounds.go_on();) {
         const Outcome outcome = run(bundle);
         CHECK((outcome.status == 0 || is_refused(outcome, "cwd: ")));
         for (const char* name : {"one", "other"}) {
