@@ -30,10 +30,6 @@ bool is_own(const json& mount, const Bundle& bundle) {
     return (made && root == "/") || root.starts_with("/null") || mount["type"] == "proc";
 }
 
-bool is_below(const std::string& point, const std::string& place) {
-    return point == place || point.starts_with(place + "/");
-}
-
 }  // namespace
 
 Vault::Vault(const Bundle& bundle) : path_(bundle.host() / "vault") {
@@ -108,14 +104,6 @@ bool is_refused(const Ended& ended, const std::string& words) { return has_one_e
 
 bool mounts_only_own(const json& report, const Bundle& bundle) {
     return std::ranges::all_of(report["mounts"], [&](const json& mount) { return is_own(mount, bundle); });
-}
-
-bool mounts_only_at(const json& report, const std::vector<std::string>& places) {
-    return std::ranges::all_of(report["mounts"], [&](const json& mount) {
-        const std::string point = mount["point"];
-        return point == "/" ||
-               std::ranges::any_of(places, [&](const std::string& place) { return is_below(point, place); });
-    });
 }
 
 }  // namespace pinfold::integration

@@ -70,9 +70,6 @@ private:
 bool is_refused(const Outcome& outcome, const std::string& words);
 bool is_refused(const Ended& ended, const std::string& words);
 
-// Whether all of the container's mounts lie where the config puts them, or below one of these places.
-bool mounts_only_at(const json& report, const std::vector<std::string>& places);
-
 // Whether all that is mounted in the container was made for it, or lies in the directory of this test.
 bool mounts_only_own(const json& report, const Bundle& bundle);
 
