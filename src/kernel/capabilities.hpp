@@ -34,4 +34,22 @@ Result<void> apply_capabilities(const CapabilitySets& sets);
 // After the change of user the effective set is empty, though the permitted one was kept: make it usable.
 Result<void> raise_permitted_capabilities();
 
+// For as long as it lives, no capability of this thread is in effect: for what is done on behalf of a container.
+class SetAsideCapabilities {
+public:
+    SetAsideCapabilities();
+    ~SetAsideCapabilities();
+    SetAsideCapabilities(const SetAsideCapabilities&) = delete;
+    SetAsideCapabilities& operator=(const SetAsideCapabilities&) = delete;
+
+    // False: they are all in effect still.
+    explicit operator bool() const { return done_; }
+
+private:
+    uint64_t effective_ = 0;
+    uint64_t permitted_ = 0;
+    uint64_t inheritable_ = 0;
+    bool done_ = false;
+};
+
 }  // namespace pinfold

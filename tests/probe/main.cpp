@@ -53,6 +53,9 @@ constexpr std::array kCommands = {
     Command{"count", 1, count_command},
     Command{"sleep-forever", 0, sleep_forever_command},
     Command{"print", 1, print_command},
+    // attacks
+    Command{"pry", 0, pry_command},
+    Command{"overwrite", 0, overwrite_command},
     // limits
     Command{"hugepages", 1, hugepages_command},
     Command{"disk", 4, disk_command},
