@@ -61,9 +61,10 @@ Result<void> write_new_file(int dir, const char* name, std::string_view text) {
     return {};
 }
 
+// The configuration goes before the first process's file, and came before it: who sees neither sees a removal.
 void remove_directory(int root, const std::string& id) {
     const UniqueFd dir(::openat(root, id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC));
-    for (const char* name : {kUnfinishedFile, kStartSocket, kUnfinishedSocket, kInitFile, kConfigFile, kRecordFile}) {
+    for (const char* name : {kUnfinishedFile, kConfigFile, kStartSocket, kUnfinishedSocket, kInitFile, kRecordFile}) {
         ::unlinkat(dir.get(), name, 0);
     }
     ::unlinkat(root, id.c_str(), AT_REMOVEDIR);
@@ -134,6 +135,24 @@ Result<void> lock_directory(int dir, const std::string& id) {
         .with_hint("end that process first: it may wait for a hook");
 }
 
+bool has_name(int dir, int root, const std::string& name) {
+    struct stat held {};
+    struct stat named {};
+    return ::fstat(dir, &held) == 0 && ::fstatat(root, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           held.st_ino == named.st_ino;
+}
+
+// Before it is locked, a forced delete may take the new directory away, and another create may give its name to one of
+// its own: that one is in use, and must be neither filled nor removed.
+Result<UniqueFd> claim_directory(int root, const std::string& id) {
+    const Error lost = plain_error(concat("container ", quoted(id), " was deleted while it was made"));
+    UniqueFd dir(::openat(root, id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
+    if (!dir) return errno == ENOENT ? lost : errno_error(concat("open the state of ", quoted(id)));
+    TRY(lock_directory(dir.get(), id));
+    if (!has_name(dir.get(), root, id) || has_file(dir.get(), kRecordFile)) return lost;
+    return dir;
+}
+
 }  // namespace
 
 const char* status_name(Status status) {
@@ -178,9 +197,13 @@ Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord
         return plain_error(concat("container ", quoted(record.id), " already exists"))
             .with_hint(concat("choose another id, or remove it: pinfold delete ", record.id));
     }
-    StateDir dir(std::move(root_fd), UniqueFd(), record.id);
-    dir.fd_ = TRY(open_at(dir.root_.get(), record.id, O_DIRECTORY | O_NOFOLLOW | O_RDONLY));
-    TRY(lock_directory(dir.fd_.get(), record.id));
+    Result<UniqueFd> claimed = claim_directory(root_fd.get(), record.id);
+    if (!claimed) {
+        ::unlinkat(root_fd.get(), record.id.c_str(),
+                   AT_REMOVEDIR);  // ours, if it is empty; another's never is for long
+        return claimed.error();
+    }
+    StateDir dir(std::move(root_fd), std::move(claimed).value(), record.id);
     TRY(write_new_file(dir.fd_.get(), kRecordFile, record_to_json(record)));
     TRY(write_new_file(dir.fd_.get(), kConfigFile, config));
     return dir;
@@ -212,11 +235,7 @@ Result<StateLock> StateLock::take(const std::string& root, const std::string& id
     UniqueFd dir = TRY(open_state_dir(root, id));
     TRY(lock_directory(dir.get(), id));
     // Who held the lock may have removed the container, and a new one may have the name.
-    struct stat locked {};
-    struct stat named {};
-    const bool same = ::fstat(dir.get(), &locked) == 0 && ::stat(concat(root, "/", id).c_str(), &named) == 0 &&
-                      locked.st_ino == named.st_ino;
-    if (!same) return unknown_container(id);
+    if (!has_name(dir.get(), AT_FDCWD, concat(root, "/", id))) return unknown_container(id);
     return StateLock(std::move(dir));
 }
 
@@ -231,16 +250,26 @@ static Result<ContainerState> load_record(int dir, const std::string& root, cons
     return state;
 }
 
+// Whether somebody is about to remove it, or has just begun to make it: neither is a container. What was left by one
+// who died at that has nobody at work on it.
+static bool is_passing(int dir, const ContainerState& state) {
+    if (state.had_init || has_file(dir, kConfigFile)) return false;
+    struct stat info {};
+    return ::flock(dir, LOCK_SH | LOCK_NB) != 0 || ::fstat(dir, &info) != 0 || info.st_nlink == 0;
+}
+
 Result<ContainerState> load_state(const std::string& root, const std::string& id) {
     const UniqueFd dir = TRY(open_state_dir(root, id));
     ContainerState state = TRY(load_record(dir.get(), root, id));
     TRY(add_status(dir.get(), state));
+    if (is_passing(dir.get(), state)) return unknown_container(id);
     return state;
 }
 
-Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id) {
+Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id, bool unreadable_too) {
     const UniqueFd dir = TRY(open_state_dir(root, id));
     Result<ContainerState> loaded = load_record(dir.get(), root, id);
+    if (!loaded && !unreadable_too) return loaded;
     if (!loaded) log_warning(concat(loaded.error().message, "; a cgroup of the container, if it had one, is left"));
     ContainerState state = loaded ? std::move(loaded).value() : ContainerState{.record = {.id = id}};
     TRY(add_status(dir.get(), state));

@@ -92,9 +92,11 @@ private:
 // Of the error where there is no container of that name.
 inline constexpr int kNoSuchContainer = ESRCH;
 
+// While another pinfold is removing it, a container does not exist.
 Result<ContainerState> load_state(const std::string& root, const std::string& id);
-// For a forced delete: without its record, if that cannot be read.
-Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id);
+// For who has locked it to remove it: also what one has left who died at that, and, if that is wanted, without its
+// record where that cannot be read.
+Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id, bool unreadable_too);
 Result<std::string> load_config_text(const std::string& root, const std::string& id);
 
 // All that are there, by id. One that cannot be read is warned about and left out.

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <map>
@@ -354,65 +353,5 @@ TEST_CASE("lifecycle: create that is told to end while it waits for a hook undoe
         CHECK(ended.status == 1);
         CHECK(ended.err.find("interrupted by signal 15") != std::string::npos);
         CHECK_FALSE(exists(bundle));
-    }
-}
-
-TEST_CASE("lifecycle: who changes a container waits for the other one to be done") {
-    NEEDS_ROOT();
-    PINFOLD_ONLY();
-    Bundle bundle;
-    waiting(bundle);
-    const std::string reached = bundle.host() / "reached";
-    const std::string gate = bundle.host() / "gate";
-    REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
-    bundle.config["hooks"]["prestart"] =
-        json::array({{{"path", "/bin/sh"}, {"args", {"sh", "-c", "echo > " + reached + "; read line < " + gate}}}});
-    bundle.write_config();
-    Process creating(bundle.verb(create_words(bundle)), {});
-    await_file(reached);
-    Process deleting(bundle.verb({"delete", "--force", bundle.id()}), {});
-    write_text(gate, "go\n");
-    const Ended created = creating.finish();
-    CHECK_MESSAGE(created.status == 0, created.err);
-    CHECK(deleting.finish().status == 0);
-    CHECK_FALSE(exists(bundle));
-}
-
-TEST_CASE("lifecycle: two hundred cycles by eight processes at once leave nothing") {
-    NEEDS_ROOT();
-    PINFOLD_ONLY();
-    const int cycles = pinfold::testing::slow_machine() ? 3 : 25;
-    Bundle bundle;
-    waiting(bundle).write_config();
-    std::vector<pid_t> workers;
-    for (int worker = 0; worker < 8; ++worker) {
-        const pid_t pid = ::fork();
-        if (pid != 0) {
-            workers.push_back(pid);
-            continue;
-        }
-        const std::string id = bundle.id() + "-" + std::to_string(worker);
-        bool good = true;
-        for (int cycle = 0; cycle < cycles && good; ++cycle) {
-            good = run_program(bundle.verb({"create", "--bundle", bundle.path(), id})).status == 0 &&
-                   run_program(bundle.verb({"start", id})).status == 0 &&
-                   run_program(bundle.verb({"kill", id, "KILL"})).status == 0;
-            // Killed is not yet ended.
-            while (good && run_program(bundle.verb({"delete", id})).status != 0) {
-                good = run_program(bundle.verb({"state", id})).status == 0;
-            }
-        }
-        ::_exit(good ? 0 : 1);
-    }
-    for (const pid_t worker : workers) {
-        int status = -1;
-        CHECK(::waitpid(worker, &status, 0) == worker);
-        CHECK(status == 0);
-    }
-    for (const auto& entry : fs::directory_iterator(bundle.state_root())) {
-        CHECK_MESSAGE(entry.path().filename() == ".seccomp", entry.path().string());
-    }
-    for (int worker = 0; worker < 8; ++worker) {
-        CHECK(cgroups_named(bundle.id() + "-" + std::to_string(worker)).empty());
     }
 }

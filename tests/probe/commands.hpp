@@ -63,4 +63,7 @@ Object winsize_command(const Arguments& arguments);  // READY, then the size at 
 Object cat_command(const Arguments& arguments);
 Object read_fd_command(const Arguments& arguments);  // FD
 
+// escape.cpp
+Object escape_command(const Arguments& arguments);  // [GROUP]: a line per attempt to get out
+
 }  // namespace probe

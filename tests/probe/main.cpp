@@ -65,6 +65,8 @@ constexpr std::array kCommands = {
     Command{"winsize", 0, winsize_command},
     Command{"cat", 0, cat_command},
     Command{"read-fd", 1, read_fd_command},
+    // attacks
+    Command{"escape", 0, escape_command},
 };
 
 int run_command(const Arguments& command) {
