@@ -46,6 +46,17 @@ Output Output::through_pipe() {
     return out;
 }
 
+Output Output::through_terminal() {
+    UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    std::array<char, 64> name{};
+    if (!master || ::unlockpt(master.get()) != 0 || ::ptsname_r(master.get(), name.data(), name.size()) != 0) {
+        throw std::runtime_error("posix_openpt");
+    }
+    Output out{std::move(master)};
+    out.writer_ = UniqueFd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    return out;
+}
+
 bool Output::drain() {
     if (!reader_) return false;
     ::fcntl(reader_.get(), F_SETFL, O_NONBLOCK);

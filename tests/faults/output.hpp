@@ -17,6 +17,7 @@ public:
     Output() = default;  // of nobody
     explicit Output(UniqueFd terminal) : reader_(std::move(terminal)) {}
     static Output through_pipe();
+    static Output through_terminal();
 
     int writer() const { return writer_.get(); }
     void close_writer() { writer_.reset(); }

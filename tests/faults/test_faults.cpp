@@ -1,5 +1,6 @@
 // A fault at every system call of a verb: afterwards there is a container that is as it should be, or one clear error,
 // and a forced delete leaves nothing.
+#include "configs.hpp"
 #include "sweep.hpp"
 
 using namespace pinfold::integration;
@@ -7,71 +8,41 @@ using namespace pinfold::faults;
 
 namespace {
 
-// All that can be asked for and seen from inside, so that a step that was left out shows.
-const std::vector<Command> kQuestions = {
-    {"report"},
-    {"read", "/proc/sys/net/core/somaxconn"},
-    {"open", "/proc/sysrq-trigger", "wo"},
-    {"read", "/proc/keys"},
-    {"create", "/written", "x"},
-    {"open", "/dev/null", "rw"},
-    {"syscall", "41", "16", "3"},  // socket(AF_NETLINK), which the filter denies
-};
-
-void restrict(Bundle& bundle) {
-    json& config = bundle.config;
-    config["root"]["readonly"] = true;
-    config["process"]["user"] = {{"uid", 1000}, {"gid", 1000}, {"additionalGids", {7}}, {"umask", 63}};
-    config["process"]["oomScoreAdj"] = 100;
-    config["process"]["ioPriority"] = {{"class", "IOPRIO_CLASS_BE"}, {"priority", 6}};
-    config["linux"]["sysctl"] = {{"net.core.somaxconn", "77"}};
-    config["linux"]["seccomp"] = {
-        {"defaultAction", "SCMP_ACT_ALLOW"},
-        {"architectures", {"SCMP_ARCH_X86_64"}},
-        {"syscalls", json::array({{{"names", {"socket"}},
-                                   {"action", "SCMP_ACT_ERRNO"},
-                                   {"args", json::array({{{"index", 0}, {"value", 16}, {"op", "SCMP_CMP_EQ"}}})}}})}};
-    config["linux"].erase("resources");
-    bundle.bind(bundle.host(), "/data", {"ro"});
-}
-
-std::vector<Command> with_wait(std::vector<Command> commands) {
-    commands.push_back({"wait-signal"});
-    return commands;
-}
-
-void waits(Bundle& bundle) {
-    restrict(bundle);
-    bundle.probe_each(with_wait(kQuestions));
-}
-
-void ends(Bundle& bundle) {
-    restrict(bundle);
-    bundle.probe_each(kQuestions);
-}
-
-Words exec_words() {
-    Words words = {"exec", "ID", "/probe"};
-    for (const Command& command : kQuestions) {
-        words.insert(words.end(), command.begin(), command.end());
-        words.push_back(";");
-    }
-    return words;
-}
-
-std::string is_created(World& world) {
+std::string was_created(World& world) {
     const Ended started = world.verb({"start", "ID"});
     return started.status == 0 ? world.container_complaint() : "it cannot be started: " + started.err;
 }
 
-std::string is_running(World& world) {
-    const std::string complaint = world.container_complaint();
-    if (!complaint.empty()) return complaint;
+std::string is(World& world, const std::string& wanted) {
     const std::string status = world.status();
-    return status == "running" ? "" : "it is " + status;
+    return status == wanted ? "" : "it is " + status;
 }
 
+std::string was_started(World& world) {
+    const std::string complaint = world.container_complaint();
+    return complaint.empty() ? is(world, "running") : complaint;
+}
+
+std::string was_paused(World& world) { return is(world, "paused"); }
+std::string was_resumed(World& world) { return is(world, "running"); }
 std::string has_answered(World& world) { return world.verb_complaint(); }
+std::string has_ended(World& world) { return world.end_complaint(); }
+
+std::string was_deleted(World& world) {
+    return fs::exists(world.bundle().state_root() / world.bundle().id()) ? "its state is left" : "";
+}
+
+std::string sees_limits(World& world) { return world.difference(world.verb(exec_words({}, limit_questions())).out); }
+
+std::string was_copied_in(World& world) {
+    return world.difference(world.verb({"exec", "ID", "/probe", "read", "/tmp/copy"}).out);
+}
+
+std::string was_copied_out(World& world) { return world.difference(read_text(world.bundle().host() / "copy")); }
+
+const Words kRun = {"run", "--bundle", "BUNDLE", "ID"};
+const Words kCreate = {"create", "--bundle", "BUNDLE", "ID"};
+const Words kStart = {"start", "ID"};
 
 }  // namespace
 
@@ -82,7 +53,50 @@ std::string has_answered(World& world) { return world.verb_complaint(); }
         sweep(Scenario{.name = scenario_name, __VA_ARGS__}); \
     }
 
-FAULTS("run", .words = {"run", "--bundle", "BUNDLE", "ID"}, .configure = ends, .missing = has_answered)
-FAULTS("create", .words = {"create", "--bundle", "BUNDLE", "ID"}, .configure = waits, .missing = is_created)
-FAULTS("start", .before = Stage::created, .words = {"start", "ID"}, .configure = waits, .missing = is_running)
-FAULTS("exec", .before = Stage::running, .words = exec_words(), .configure = waits, .missing = has_answered)
+FAULTS("run", .words = kRun, .configure = ends<plain>, .missing = has_answered)
+FAULTS("run, filter not compiled", .words = kRun, .configure = ends<plain>, .missing = has_answered, .cold = true)
+FAULTS("run, limits", .words = kRun, .configure = ends<limited>, .missing = has_answered)
+FAULTS("run, user namespace", .words = kRun, .configure = ends<mapped>, .missing = has_answered)
+FAULTS("run, rootless", .words = kRun, .configure = ends<rootless>, .missing = has_answered, .rootless = true)
+FAULTS("run, hooks", .words = kRun, .configure = ends<hooked>, .missing = has_answered)
+FAULTS("run, terminal", .words = kRun, .configure = on_terminal, .missing = has_answered, .terminal = true)
+
+FAULTS("create", .words = kCreate, .configure = waits<plain>, .missing = was_created)
+FAULTS("create, limits", .words = kCreate, .configure = waits<limited>, .missing = was_created)
+FAULTS("create, user namespace", .words = kCreate, .configure = waits<mapped>, .missing = was_created)
+FAULTS("create, rootless", .words = kCreate, .configure = waits<rootless>, .missing = was_created, .rootless = true)
+FAULTS("create, hooks", .words = kCreate, .configure = waits<hooked>, .missing = was_created)
+
+FAULTS("start", .before = Stage::created, .words = kStart, .configure = waits<plain>, .missing = was_started)
+FAULTS("start, limits", .before = Stage::created, .words = kStart, .configure = waits<limited>, .missing = was_started)
+FAULTS("start, hooks", .before = Stage::created, .words = kStart, .configure = waits<hooked>, .missing = was_started)
+
+FAULTS("exec", .before = Stage::running, .words = exec_words({}), .configure = waits<plain>, .missing = has_answered)
+FAULTS("exec, limits", .before = Stage::running, .words = exec_words({}, limit_questions()),
+       .configure = waits<limited>, .missing = has_answered)
+FAULTS("exec, user namespace", .before = Stage::running, .words = exec_words({}), .configure = waits<mapped>,
+       .missing = has_answered)
+FAULTS("exec, rootless", .before = Stage::running, .words = exec_words({}), .configure = waits<rootless>,
+       .missing = has_answered, .rootless = true)
+
+FAULTS("kill", .before = Stage::running, .words = {"kill", "ID", "KILL"}, .configure = waits<plain>,
+       .missing = has_ended)
+FAULTS("kill --all", .before = Stage::running, .words = {"kill", "--all", "ID", "KILL"}, .configure = waits<limited>,
+       .missing = has_ended)
+FAULTS("delete", .before = Stage::stopped, .words = {"delete", "ID"}, .configure = waits<plain>, .missing = was_deleted)
+FAULTS("delete, limits", .before = Stage::stopped, .words = {"delete", "ID"}, .configure = waits<limited>,
+       .missing = was_deleted)
+FAULTS("delete, hooks", .before = Stage::stopped, .words = {"delete", "ID"}, .configure = waits<hooked>,
+       .missing = was_deleted)
+FAULTS("delete --force", .before = Stage::running, .words = {"delete", "--force", "ID"}, .configure = waits<limited>,
+       .missing = was_deleted)
+FAULTS("pause", .before = Stage::running, .words = {"pause", "ID"}, .configure = waits<limited>, .missing = was_paused)
+FAULTS("resume", .before = Stage::paused, .words = {"resume", "ID"}, .configure = waits<limited>,
+       .missing = was_resumed)
+FAULTS("update", .before = Stage::running, .words = {"update", "--memory", "50M", "--pids-limit", "20", "ID"},
+       .configure = waits<limited>, .missing = sees_limits)
+FAULTS("cp in", .before = Stage::running, .words = {"cp", "HOST/there", "ID:/tmp/copy"}, .configure = waits<plain>,
+       .missing = was_copied_in)
+FAULTS("cp out", .before = Stage::running, .words = {"cp", "ID:/data/there", "HOST/copy"}, .configure = waits<plain>,
+       .missing = was_copied_out)
+FAULTS("sandbox", .words = sandbox_words(), .configure = waits<plain>, .missing = has_answered)

@@ -28,7 +28,7 @@ std::vector<Words> way_to(Stage stage) {
         case Stage::created: return {};
         case Stage::running: return {{"start", "ID"}};
         case Stage::paused: return {{"start", "ID"}, {"pause", "ID"}};
-        case Stage::stopped: return {{"start", "ID"}, {"kill", "ID", "KILL"}};
+        case Stage::stopped: return {{"start", "ID"}};
     }
     return {};
 }
@@ -64,6 +64,11 @@ void require(const Ended& ended) {
     if (ended.status != 0) throw std::runtime_error("without any fault: " + ended.err);
 }
 
+void stay_in_background(Bundle& bundle) {
+    bundle.config["process"].erase("terminal");
+    bundle.probe({"wait-signal"});
+}
+
 std::string first_difference(const json& learnt, const json& found) {
     const json patch = json::diff(learnt, found);
     return patch.empty() ? "" : patch.dump().substr(0, 600);
@@ -75,6 +80,7 @@ World::World(const Scenario& scenario)
     : scenario_(scenario), bundle_(std::make_unique<Bundle>()), neighbour_(std::make_unique<Bundle>()) {
     for (Bundle* each : {bundle_.get(), neighbour_.get()}) {
         scenario.configure(*each);
+        if (each == neighbour_.get()) stay_in_background(*each);
         each->write_config();
         if (scenario.rootless) each->make_rootless(kNobodySpecial);
     }
@@ -117,7 +123,7 @@ std::string World::status() const {
 // The verb's stage, by verbs that nothing disturbs.
 void World::prepare() {
     container_ = Output::through_pipe();
-    said_ = Output::through_pipe();
+    said_ = scenario_.terminal ? Output::through_terminal() : Output::through_pipe();
     errors_ = Output::through_pipe();
     if (scenario_.cold) fs::remove_all(bundle_->state_root() / ".seccomp");
     if (scenario_.console) console_ = std::make_unique<DescriptorSocket>(bundle_->host() / "console");
@@ -127,13 +133,21 @@ void World::prepare() {
     for (const Words& words : way_to(scenario_.before)) require(verb(words));
     if (scenario_.before == Stage::created) return;
     if (!container_.await(kWaits)) throw std::runtime_error("the container was not started");
+    if (scenario_.before == Stage::stopped) stop();
+}
+
+void World::stop() {
+    const auto pid = json::parse(verb({"state", "ID"}).out).at("pid").get<pid_t>();
+    require(verb({"kill", "ID", "KILL"}));
+    ::waitpid(pid, nullptr, __WALL);  // orphaned, it is our child
 }
 
 Traced World::trace_verb(const Fault* fault) {
     const bool creates = scenario_.words.front() == "create";
     const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const int in = scenario_.terminal ? said_.writer() : null.get();
     TraceRequest request{.argv = command(scenario_.words), .spawn = spawn_, .init = {}, .fault = fault};
-    request.spawn.fds = {{0, null.get()}, {1, creates ? container_.writer() : said_.writer()}, {2, errors_.writer()}};
+    request.spawn.fds = {{0, in}, {1, creates ? container_.writer() : said_.writer()}, {2, errors_.writer()}};
     if (scenario_.words.front() == "start") {
         request.init = json::parse(verb({"state", "ID"}).out).at("pid").get<pid_t>();
     }
@@ -155,8 +169,7 @@ std::vector<Call> World::learn() {
     said_.await_end();
     container_learnt_ = comparable(container_.text());
     said_learnt_ = comparable(said_.text());
-    fs::remove(bundle_->host() / "console");
-    files_ = bundle_->listing();
+    files_ = list_files();
     return traced.calls;
 }
 
@@ -192,19 +205,24 @@ std::string World::judge(const Fault& fault, const Traced& traced) {
     return error_complaint(errors);
 }
 
+// Without what was asked for.
+std::string World::list_files() const {
+    for (const char* name : {"console", "copy"}) fs::remove(bundle_->host() / name);
+    return bundle_->listing();
+}
+
 std::string World::left_behind() const {
     if (!all_children_ended()) return "a process is left";
     if (mount_table() != mounts_) return "a mount is left";
     for (const std::string& group : groups_) {
         if (fs::exists(group)) return "a cgroup is left: " + group;
     }
-    const std::string files = bundle_->listing();
+    const std::string files = list_files();
     return files == files_ ? "" : "files are left: " + files + "instead of: " + files_;
 }
 
 std::string World::clean_up() {
     console_.reset();
-    fs::remove(bundle_->host() / "console");
     const Ended deleted = verb({"delete", "--force", "ID"});
     if (deleted.status != 0) return "delete --force: " + deleted.err;
     if (const std::string left = left_behind(); !left.empty()) return left;
@@ -231,6 +249,8 @@ std::string World::neighbour_complaint() const {
     const Ended answer = verb({"exec", neighbour_->id(), "/probe", "stat", "/"});
     return answer.status == 0 ? "" : "the neighbour does not answer: " + answer.err;
 }
+
+World::~World() { end_neighbour(); }
 
 void World::end_neighbour() const { verb({"delete", "--force", neighbour_->id()}); }
 

@@ -31,13 +31,15 @@ struct Scenario {
     // What is missing of what the verb claims to have done; empty where nothing is.
     std::string (*missing)(World&) = [](World&) { return std::string(); };
     bool rootless = false;
-    bool console = false;  // the container has a terminal, handed over by a console socket
-    bool cold = false;     // no compiled seccomp filter is there
+    bool console = false;   // the container has a terminal, handed over by a console socket
+    bool terminal = false;  // the caller's, which pinfold passes on
+    bool cold = false;      // no compiled seccomp filter is there
 };
 
 class World {
 public:
     explicit World(const Scenario& scenario);
+    ~World();
     World(const World&) = delete;
     World& operator=(const World&) = delete;
 
@@ -61,10 +63,12 @@ public:
 private:
     Words command(const Words& words) const;
     void prepare();
+    void stop();
     Traced trace_verb(const Fault* fault);
     std::string judge(const Fault& fault, const Traced& traced);
     std::string clean_up();
     std::string left_behind() const;
+    std::string list_files() const;
 
     const Scenario& scenario_;
     std::unique_ptr<Bundle> bundle_;
