@@ -31,7 +31,7 @@ Result<void> run_payload(const std::string& root, const ContainerState& state) {
         return plain_error(concat("container not running: the first process of ", quoted(id), " has ended"));
     }
     const Channel channel(TRY(std::move(connection)));
-    forget_start_socket(root, id);  // from here on it counts as running, whatever becomes of us
+    TRY(forget_start_socket(root, id));  // from here on it counts as running, whatever becomes of us
     const auto on_listener = [&](const ListenerOffer& offer) -> Result<void> {
         const UniqueFd init = TRY(open_process(state.pid, state.started));
         const Spec spec = TRY(load_spec(root, id));
