@@ -95,7 +95,7 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     Spec spec = TRY(parse_checked_config(config));
     ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.child.preserve_fds};
     TRY(check_child_options(options.child, overrides.process));
-    const ExecPlan plan = plan_exec(std::move(spec), options.id, overrides, gather_host_facts());
+    const ExecPlan plan = plan_exec(std::move(spec), options.id, overrides, TRY(gather_host_facts()));
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
     const AuditTrail trail = TRY(open_audit(line.global));
     const auto exec = [&]() -> Result<int> {

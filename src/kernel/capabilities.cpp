@@ -36,7 +36,8 @@ Result<void> set_thread_capabilities(uint64_t effective, uint64_t permitted, uin
 std::optional<uint64_t> capability_bit(const std::string& name) {
     cap_value_t value = -1;
     if (::cap_from_name(name.c_str(), &value) != 0 || value < 0 || value > 63) return std::nullopt;
-    if (::prctl(PR_CAPBSET_READ, value) < 0) return std::nullopt;  // libcap knows it, this kernel does not
+    // libcap knows it, this kernel does not
+    if (::prctl(PR_CAPBSET_READ, value) < 0 && errno == EINVAL) return std::nullopt;
     return bit(value);
 }
 
@@ -51,10 +52,10 @@ std::vector<std::string> capability_names() {
     }
 }
 
-uint64_t own_permitted_capabilities() {
+Result<uint64_t> own_permitted_capabilities() {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2]{};
-    if (::syscall(SYS_capget, &header, data) != 0) return 0;
+    if (::syscall(SYS_capget, &header, data) != 0) return errno_error("capget");
     return uint64_t{data[0].permitted} | uint64_t{data[1].permitted} << 32;
 }
 
@@ -69,7 +70,7 @@ Result<void> drop_bounding_set(uint64_t keep) {
 }
 
 Result<void> raise_permitted_capabilities() {
-    const uint64_t permitted = own_permitted_capabilities();
+    const uint64_t permitted = TRY(own_permitted_capabilities());
     return set_thread_capabilities(permitted, permitted, 0);
 }
 
