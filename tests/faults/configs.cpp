@@ -111,22 +111,22 @@ void on_terminal(Bundle& bundle) {
 
 void add_wait(Bundle& bundle) { ask(bundle.config["process"]["args"], {{"wait-signal"}}); }
 
-Words exec_words(const Words& options, const std::vector<Command>& more) {
-    Words words = {"exec"};
-    words.insert(words.end(), options.begin(), options.end());
-    words.insert(words.end(), {"ID", "/probe"});
-    json args = json::array();
-    ask(args, questions());
-    ask(args, more);
-    for (const json& word : args) words.push_back(word);
+std::vector<Command> all_questions() {
+    std::vector<Command> all = questions();
+    all.insert(all.end(), limit_questions().begin(), limit_questions().end());
+    return all;
+}
+
+Words exec_words(const std::vector<Command>& commands) {
+    json words = {"exec", "ID", "/probe"};
+    ask(words, commands);
     return words;
 }
 
+// Where the filter's listener fails, the kernel itself denies with another errno: not to be asked for.
 Words sandbox_words() {
-    Words words = {"sandbox", "--name", "ID", "--ro-bind", "BUNDLE/rootfs:/data", "--", "/data/probe"};
-    json args = json::array();
-    ask(args, questions());
-    for (const json& word : args) words.push_back(word);
+    json words = {"sandbox", "--name", "ID", "--rootfs", "BUNDLE/rootfs", "--", "/probe"};
+    ask(words, {{"report"}, {"read", "/proc/keys"}, {"create", "/written", "x"}});
     return words;
 }
 

@@ -36,7 +36,8 @@ void waits(Bundle& bundle) {
     add_wait(bundle);
 }
 
-Words exec_words(const Words& options, const std::vector<Command>& more = {});
+Words exec_words(const std::vector<Command>& commands = questions());
+std::vector<Command> all_questions();
 Words sandbox_words();
 
 }  // namespace pinfold::faults

@@ -217,9 +217,7 @@ private:
         user_regs_struct registers{};
         ::ptrace(PTRACE_GETREGS, pid, 0, &registers);
         if (registers.orig_rax == SYS_close) return;  // Linux closes the descriptor whatever it then answers
-        // Of a failed brk the kernel returns the old end, not an error; so it does when asked for none.
-        if (registers.orig_rax == SYS_brk) registers.rdi = 0;
-        else registers.orig_rax = static_cast<unsigned long long>(-1);
+        registers.orig_rax = static_cast<unsigned long long>(-1);
         ::ptrace(PTRACE_SETREGS, pid, 0, &registers);
     }
 
@@ -227,9 +225,7 @@ private:
     void fail_call(pid_t pid) {
         user_regs_struct registers{};
         ::ptrace(PTRACE_GETREGS, pid, 0, &registers);
-        if (request_.fault->at.number != SYS_brk) {
-            registers.rax = static_cast<unsigned long long>(-request_.fault->error);
-        }
+        registers.rax = static_cast<unsigned long long>(-request_.fault->error);
         ::ptrace(PTRACE_SETREGS, pid, 0, &registers);
         release(pid, 0);
     }
