@@ -103,9 +103,13 @@ void hooked(Bundle& bundle) {
     hooks["startContainer"] = hook("/probe", {"probe", "exit", "0"});
 }
 
-void on_terminal(Bundle& bundle) {
+void with_terminal(Bundle& bundle) {
     plain(bundle);
     bundle.config["process"]["terminal"] = true;
+}
+
+void on_terminal(Bundle& bundle) {
+    with_terminal(bundle);
     bundle.probe_each({{"read", "/proc/sys/net/core/somaxconn"}, {"create", "/written", "x"}});
 }
 
@@ -117,8 +121,10 @@ std::vector<Command> all_questions() {
     return all;
 }
 
-Words exec_words(const std::vector<Command>& commands) {
-    json words = {"exec", "ID", "/probe"};
+Words exec_words(const std::vector<Command>& commands, const Words& options) {
+    json words = {"exec"};
+    for (const std::string& option : options) words.push_back(option);
+    for (const char* word : {"ID", "/probe"}) words.push_back(word);
     ask(words, commands);
     return words;
 }

@@ -18,6 +18,7 @@ void limited(Bundle& bundle);
 void mapped(Bundle& bundle);
 void rootless(Bundle& bundle);
 void hooked(Bundle& bundle);
+void with_terminal(Bundle& bundle);
 // With few questions: nobody reads the terminal until the verb has ended.
 void on_terminal(Bundle& bundle);
 
@@ -36,7 +37,7 @@ void waits(Bundle& bundle) {
     add_wait(bundle);
 }
 
-Words exec_words(const std::vector<Command>& commands = questions());
+Words exec_words(const std::vector<Command>& commands = questions(), const Words& options = {});
 std::vector<Command> all_questions();
 Words sandbox_words();
 

@@ -70,6 +70,10 @@ FAULTS("create, user namespace", .words = kCreate, .configure = waits<mapped>, .
 FAULTS("create, rootless", .words = kCreate, .configure = waits<rootless>, .missing = was_created, .rootless = true)
 FAULTS("create, hooks", .words = kCreate, .configure = waits<hooked>, .missing = was_created)
 
+FAULTS("create, console",
+       .words = {"create", "--bundle", "BUNDLE", "--console-socket", "HOST/console", "--pid-file", "HOST/pid", "ID"},
+       .configure = waits<with_terminal>, .missing = was_created, .console = true)
+
 FAULTS("start", .before = Stage::created, .words = kStart, .configure = waits<plain>, .missing = was_started)
 FAULTS("start, limits", .before = Stage::created, .words = kStart, .configure = waits<limited>, .missing = was_started)
 FAULTS("start, hooks", .before = Stage::created, .words = kStart, .configure = waits<hooked>, .missing = was_started)
@@ -81,6 +85,11 @@ FAULTS("exec, user namespace", .before = Stage::running, .words = exec_words(), 
        .missing = has_answered)
 FAULTS("exec, rootless", .before = Stage::running, .words = exec_words(), .configure = waits<rootless>,
        .missing = has_answered, .rootless = true)
+
+FAULTS("exec, console", .before = Stage::running,
+       .words = exec_words(questions(),
+                           {"--tty", "--detach", "--console-socket", "HOST/console", "--pid-file", "HOST/pid"}),
+       .configure = waits<plain>, .missing = has_answered, .console = true)
 
 FAULTS("kill", .before = Stage::running, .words = {"kill", "ID", "KILL"}, .configure = waits<plain>,
        .missing = has_ended)

@@ -201,14 +201,17 @@ std::string World::judge(const Fault& fault, const Traced& traced) {
 }
 
 // Without what was asked for.
-std::string World::list_files() const {
+std::set<std::string> World::list_files() const {
     for (const char* name : {"console", "copy"}) fs::remove(bundle_->host() / name);
     std::istringstream all(bundle_->listing());
-    std::string out;
+    std::set<std::string> out;
     for (std::string name; std::getline(all, name);) {
-        // Filters are kept, once they are whole.
-        const bool kept = name.find("/.seccomp") != std::string::npos && !name.ends_with(".tmp");
-        if (!kept) out += name + " ";
+        const bool is_cache =
+            name == "state/.seccomp" || (name.starts_with("state/.seccomp/") && name.ends_with(".bpf"));
+        // A pid file is the caller's, and so is what a kill leaves beside it: it cannot be both renamed, which is what
+        // those who wait for it see, and without a name until then.
+        const bool is_pid_file = name.starts_with("host/pid");
+        if (!is_cache && !is_pid_file) out.insert(name);
     }
     return out;
 }
@@ -220,8 +223,13 @@ std::string World::left_behind() const {
         // Removed, so that the next point is not blamed for it.
         if (fs::exists(group)) return "a cgroup is left: " + group + (::rmdir(group.c_str()) == 0 ? "" : " and held");
     }
-    const std::string files = list_files();
-    return files == files_ ? "" : "files are left: " + files + "and not: " + files_;
+    const std::set<std::string> files = list_files();
+    for (const std::string& file : files) {
+        // Removed, so that the next point is not blamed for it.
+        if (!files_.contains(file))
+            return "a file is left: " + file + (fs::remove(bundle_->state_root() / ".." / file) ? "" : " and stays");
+    }
+    return files == files_ ? "" : "a file is missing";
 }
 
 std::string World::clean_up() {

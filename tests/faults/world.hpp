@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,7 +69,7 @@ private:
     std::string judge(const Fault& fault, const Traced& traced);
     std::string clean_up();
     std::string left_behind() const;
-    std::string list_files() const;
+    std::set<std::string> list_files() const;
 
     const Scenario& scenario_;
     std::unique_ptr<Bundle> bundle_;
@@ -77,7 +78,7 @@ private:
     std::string neighbour_state_;
     std::vector<std::string> groups_;
     std::string mounts_;
-    std::string files_;
+    std::set<std::string> files_;
     std::unique_ptr<integration::DescriptorSocket> console_;
     Output container_;  // what its payload says
     Output said_;       // by the verb, or by the payload that it runs in the foreground
