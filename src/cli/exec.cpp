@@ -97,7 +97,8 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.child.preserve_fds,
                             options.strict};
     TRY(check_child_options(options.child, overrides.process));
-    const ExecPlan plan = TRY(plan_exec(std::move(spec), options.id, overrides, gather_host_facts()));
+    const HostFacts facts = TRY(gather_host_facts());
+    const ExecPlan plan = TRY(plan_exec(std::move(spec), options.id, overrides, facts));
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
     const AuditTrail trail = TRY(open_audit(line.global));
     const auto exec = [&]() -> Result<int> {

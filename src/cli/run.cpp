@@ -45,8 +45,8 @@ LaunchOptions launch_options(const RunOptions& options, const CommandLine& line)
     return launch;
 }
 
-HostFacts facts_for(const GlobalOptions& global) {
-    HostFacts facts = gather_host_facts();
+Result<HostFacts> facts_for(const GlobalOptions& global) {
+    HostFacts facts = TRY(gather_host_facts());
     if (global.cgroup_manager == CgroupManager::systemd) {
         facts.cgroup.systemd = find_systemd_host(facts.is_rootless());
     }
@@ -79,8 +79,8 @@ Result<int> with_plan(const std::string& name, const RunOptions& options, const 
     if (!options.dry_run) TRY(protect_early(config, line.argv));
     const Spec spec = TRY(parse_config(config, file, bundle));
     TRY(check_child_options(options.child, *spec.process));
-    const Plan plan =
-        TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts_for(line.global)));
+    const HostFacts facts = TRY(facts_for(line.global));
+    const Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts));
     if (options.dry_run) {
         TRY(print(dump_plan(plan)));
         return 0;

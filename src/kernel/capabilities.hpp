@@ -25,7 +25,7 @@ std::optional<uint64_t> capability_bit(const std::string& name);
 std::vector<std::string> capability_names();
 
 // What the caller itself may pass on.
-uint64_t own_permitted_capabilities();
+Result<uint64_t> own_permitted_capabilities();
 
 // Bounding comes first, while CAP_SETPCAP is still there; the rest last, after the change of user.
 Result<void> drop_bounding_set(uint64_t keep);

@@ -26,7 +26,7 @@ namespace {
 Result<void> set_oom_score(pid_t pid, int score) {
     Result<void> written = write_file_at(AT_FDCWD, concat("/proc/", pid, "/oom_score_adj"), std::to_string(score));
     if (written || written.error().code != EACCES) return written;
-    if (::geteuid() != 0 || !in_initial_user_namespace()) {
+    if (::geteuid() != 0 || !TRY(in_initial_user_namespace())) {
         log_warning(concat("oom_score_adj ", score,
                            " is lower than the caller's own, which only root may set; it is left as it is"));
         return {};

@@ -26,7 +26,8 @@ Result<Spec> load_spec(const std::string& root, const std::string& id) {
 
 // What was planned when the container was created, as far as a receipt tells it.
 Result<Plan> plan_again(const Spec& spec, const ContainerRecord& record) {
-    Plan plan = TRY(make_plan(spec, {.id = record.id, .bundle = record.bundle}, gather_host_facts()));
+    const HostFacts facts = TRY(gather_host_facts());
+    Plan plan = TRY(make_plan(spec, {.id = record.id, .bundle = record.bundle}, facts));
     plan.cgroup.place = record.cgroup;
     return plan;
 }
@@ -38,7 +39,7 @@ Result<void> run_payload(const std::string& root, const ContainerState& state, c
         return plain_error(concat("container not running: the first process of ", quoted(id), " has ended"));
     }
     const Channel channel(TRY(std::move(connection)));
-    forget_start_socket(root, id);  // from here on it counts as running, whatever becomes of us
+    TRY(forget_start_socket(root, id));  // from here on it counts as running, whatever becomes of us
     const auto on_listener = [&](const ListenerOffer& offer) -> Result<int> {
         const UniqueFd init = TRY(open_process(state.pid, state.started));
         const Spec spec = TRY(load_spec(root, id));

@@ -18,7 +18,10 @@ namespace {
 // A job that was killed has no keeper any more, and with it its files are gone.
 void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t keeper, SandboxResult& result) {
     if (!end.payload) return;
-    const Result<void> copied = prepared.transfers.copy_out(inside_of_keeper(keeper, prepared.plan));
+    const Result<void> copied = [&]() -> Result<void> {
+        const InsideOf inside = TRY(inside_of_keeper(keeper, prepared.plan));
+        return prepared.transfers.copy_out(inside);
+    }();
     if (copied) return;
     result.error = copied.error().message;
     result.hint = copied.error().hint;

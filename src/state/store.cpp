@@ -92,14 +92,15 @@ Status status_of_living(int dir, const ContainerRecord& record) {
 
 Result<void> add_status(int dir, ContainerState& state) {
     const Result<UniqueFd> file = open_at(dir, kInitFile, O_RDONLY | O_NOFOLLOW);
-    if (!file) return {};  // still creating, or its creator died
+    if (!file && file.error().code == ENOENT) return {};  // still creating, or its creator died
+    if (!file) return file.error();
     const std::string text = TRY(read_all(file->get(), kInitFile));
     const std::vector<std::string_view> words = split(text, ' ');
     const pid_t pid = parse_number<pid_t>(words[0]).value_or(0);
     const uint64_t started = words.size() < 2 ? 0 : parse_number<uint64_t>(words[1]).value_or(0);
     state.had_init = true;
     state.started = started;
-    const bool alive = pid > 0 && started != 0 && process_start_time(pid) == started;
+    const bool alive = pid > 0 && started != 0 && TRY(process_start_time(pid)) == started;
     state.status = alive ? status_of_living(dir, state.record) : Status::stopped;
     state.pid = alive ? pid : 0;
     return {};
@@ -135,11 +136,13 @@ Result<void> lock_directory(int dir, const std::string& id) {
         .with_hint("end that process first: it may wait for a hook");
 }
 
-bool has_name(int dir, int root, const std::string& name) {
+Result<bool> has_name(int dir, int root, const std::string& name) {
     struct stat held {};
     struct stat named {};
-    return ::fstat(dir, &held) == 0 && ::fstatat(root, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           held.st_ino == named.st_ino;
+    if (::fstat(dir, &held) != 0) return errno_error("stat a state directory");
+    if (::fstatat(root, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0) return held.st_ino == named.st_ino;
+    if (errno == ENOENT) return false;
+    return errno_error(concat("stat ", name));
 }
 
 // Before it is locked, a forced delete may take the new directory away, and another create may give its name to one of
@@ -149,7 +152,7 @@ Result<UniqueFd> claim_directory(int root, const std::string& id) {
     UniqueFd dir(::openat(root, id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
     if (!dir) return errno == ENOENT ? lost : errno_error(concat("open the state of ", quoted(id)));
     TRY(lock_directory(dir.get(), id));
-    if (!has_name(dir.get(), root, id) || has_file(dir.get(), kRecordFile)) return lost;
+    if (!TRY(has_name(dir.get(), root, id)) || has_file(dir.get(), kRecordFile)) return lost;
     return dir;
 }
 
@@ -182,7 +185,8 @@ StateDir::~StateDir() {
 std::string default_state_root() {
     const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
     const bool usable = runtime_dir != nullptr && *runtime_dir != '\0';
-    const bool own = usable && (::geteuid() != 0 || !in_initial_user_namespace());
+    const Result<bool> initial = in_initial_user_namespace();
+    const bool own = usable && (::geteuid() != 0 || (initial && !*initial));
     return own ? concat(runtime_dir, "/pinfold") : "/run/pinfold";
 }
 
@@ -210,7 +214,8 @@ Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord
 }
 
 Result<void> StateDir::record_init(pid_t pid) const {
-    return write_new_file(fd_.get(), kInitFile, concat(pid, " ", process_start_time(pid)));
+    const uint64_t started = TRY(process_start_time(pid));
+    return write_new_file(fd_.get(), kInitFile, concat(pid, " ", started));
 }
 
 Result<UniqueFd> StateDir::make_start_socket() const {
@@ -235,7 +240,7 @@ Result<StateLock> StateLock::take(const std::string& root, const std::string& id
     UniqueFd dir = TRY(open_state_dir(root, id));
     TRY(lock_directory(dir.get(), id));
     // Who held the lock may have removed the container, and a new one may have the name.
-    if (!has_name(dir.get(), AT_FDCWD, concat(root, "/", id))) return unknown_container(id);
+    if (!TRY(has_name(dir.get(), AT_FDCWD, concat(root, "/", id)))) return unknown_container(id);
     return StateLock(std::move(dir));
 }
 
@@ -244,7 +249,9 @@ static Result<ContainerState> load_record(int dir, const std::string& root, cons
     ContainerState state;
     state.record.id = id;
     const Result<UniqueFd> file = open_at(dir, kRecordFile, O_RDONLY | O_NOFOLLOW);
-    if (!file) return state;  // its creator died before it had touched anything, or is just about to
+    // Its creator died before it had touched anything, or is just about to.
+    if (!file && file.error().code == ENOENT) return state;
+    if (!file) return file.error();
     const std::string text = TRY(read_all(file->get(), kRecordFile));
     state.record = TRY_IN(concat(root, "/", id, "/", kRecordFile), record_from_json(text));
     return state;
@@ -307,8 +314,9 @@ Result<UniqueFd> connect_to_start(const std::string& root, const std::string& id
     return socket;
 }
 
-void forget_start_socket(const std::string& root, const std::string& id) {
-    ::unlink(concat(root, "/", id, "/", kStartSocket).c_str());
+Result<void> forget_start_socket(const std::string& root, const std::string& id) {
+    if (::unlink(concat(root, "/", id, "/", kStartSocket).c_str()) == 0) return {};
+    return errno_error("mark as started");
 }
 
 // The time of the record's last change, since it is never changed.
@@ -329,7 +337,10 @@ Result<void> remove_state(const std::string& root, const std::string& id) {
     const UniqueFd root_fd = TRY(open_at(AT_FDCWD, root, O_DIRECTORY | O_PATH));
     remove_directory(root_fd.get(), id);
     struct stat info {};
-    if (::fstatat(root_fd.get(), id.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};
+    if (::fstatat(root_fd.get(), id.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT) return {};
+        return errno_error(concat("remove ", root, "/", id));
+    }
     return plain_error(concat(root, "/", id, ": the directory holds files that are not pinfold's"));
 }
 

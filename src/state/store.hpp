@@ -104,7 +104,7 @@ Result<std::vector<ContainerState>> load_all_states(const std::string& root);
 
 // Connected to the first process of a created container; and the end of that.
 Result<UniqueFd> connect_to_start(const std::string& root, const std::string& id);
-void forget_start_socket(const std::string& root, const std::string& id);
+Result<void> forget_start_socket(const std::string& root, const std::string& id);
 
 // When a container was last used, for those who remove what nobody uses.
 void mark_use(const std::string& root, const std::string& id);

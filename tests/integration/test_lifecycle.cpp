@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <map>
-#include <sstream>
 
 #include "harness.hpp"
 #include "terminal.hpp"
@@ -293,46 +291,6 @@ TEST_CASE("lifecycle: create killed in the middle leaves what a forced delete re
     for (const pid_t child : children()) ::kill(child, SIGKILL);  // the hook is not the container's
     CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
     CHECK_FALSE(exists(bundle));
-}
-
-TEST_CASE("lifecycle: create killed at any of its system calls leaves what a forced delete removes") {
-    NEEDS_ROOT();
-    PINFOLD_ONLY();
-    Bundle bundle;
-    waiting(bundle).write_config();
-    const std::string trace = bundle.host() / "trace";
-    // To a file: the container would keep a pipe open.
-    const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    // A sanitised build cannot look for leaks while it is traced.
-    const SpawnOptions quiet{.fds = {{1, null.get()}, {2, null.get()}}, .env = {"ASAN_OPTIONS=detect_leaks=0"}};
-    const auto create_traced = [&](const std::vector<std::string>& options) {
-        std::vector<std::string> line = {"/usr/bin/strace", "-o", trace};
-        line.insert(line.end(), options.begin(), options.end());
-        const std::vector<std::string> create = bundle.verb(create_words(bundle));
-        line.insert(line.end(), create.begin(), create.end());
-        return run_program(line, quiet).status;
-    };
-    REQUIRE(create_traced({}) == 0);
-    REQUIRE(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
-    std::map<std::string, int> counts;
-    const std::string all_calls = read_text(trace);
-    // A sanitised build makes several times as many calls, each of its starts is slow, and most are not pinfold's own.
-    const long stride = pinfold::testing::slow_machine() ? 15 : 1 + std::ranges::count(all_calls, '\n') / 250;
-    std::istringstream calls(all_calls);
-    int points = 0;
-    for (std::string call; std::getline(calls, call);) {
-        const std::string name = call.substr(0, call.find('('));
-        if (name.size() == call.size()) continue;
-        const int number = ++counts[name];
-        if (++points % stride != 0) continue;
-        CAPTURE(call);
-        CHECK(create_traced({"-e", "inject=" + name + ":signal=KILL:when=" + std::to_string(number)}) != 1);
-        const Ended deleted = verb(bundle, {"delete", "--force", bundle.id()});
-        CHECK_MESSAGE(deleted.status == 0, deleted.err);
-        CHECK_FALSE(exists(bundle));
-        CHECK(cgroups_named(bundle.id()).empty());
-    }
-    CHECK(points > 50);
 }
 
 TEST_CASE("lifecycle: create that is told to end while it waits for a hook undoes everything") {

@@ -144,7 +144,7 @@ TEST_CASE("state: created while its socket waits, running once that is gone") {
     REQUIRE(state->mark_created());
     CHECK(load_state(dir.path(), "web")->status == Status::created);
     CHECK(connect_to_start(dir.path(), "web"));
-    forget_start_socket(dir.path(), "web");
+    CHECK(forget_start_socket(dir.path(), "web"));
     CHECK(load_state(dir.path(), "web")->status == Status::running);
     CHECK(connect_to_start(dir.path(), "web").error().code == ENOENT);
 }
