@@ -24,8 +24,8 @@ struct Line {
 
 std::vector<Line> lines_of(std::string_view text) {
     std::vector<Line> lines;
-    if (text.ends_with('\n')) text.remove_suffix(1);
     if (text.empty()) return lines;
+    if (text.ends_with('\n')) text.remove_suffix(1);
     for (const std::string_view line : split(text, '\n')) {
         lines.push_back({lines.size() + 1, line, parse_line(line)});
         // The other members are not asked for, and a log may be long.

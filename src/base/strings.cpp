@@ -27,17 +27,28 @@ namespace {
 // More than any kernel counts, and little enough for a mask.
 constexpr unsigned kMostIndices = 1 << 16;
 
+constexpr unsigned kBits = 64;  // of an unsigned long
+
+// A word at a time: the same range may be given a hundred thousand times.
+void set_bits(unsigned first, unsigned last, std::vector<unsigned long>& mask) {
+    if (mask.size() <= last / kBits) mask.resize(last / kBits + 1);
+    for (unsigned word = first / kBits; word <= last / kBits; ++word) {
+        unsigned long bits = ~0UL;
+        if (word == first / kBits) bits &= ~0UL << first % kBits;
+        if (word == last / kBits) bits &= ~0UL >> (kBits - 1 - last % kBits);
+        mask[word] |= bits;
+    }
+}
+
 // "3" or "0-3", set in the mask; false: it is neither.
 bool set_range(std::string_view range, std::vector<unsigned long>& mask) {
-    constexpr unsigned kBits = 64;
     while (range.starts_with(' ')) range.remove_prefix(1);
     while (range.ends_with(' ')) range.remove_suffix(1);
     const size_t dash = range.find('-');
     const auto first = parse_number<unsigned>(range.substr(0, dash));
     const auto last = dash == range.npos ? first : parse_number<unsigned>(range.substr(dash + 1));
     if (!first || !last || *first > *last || *last >= kMostIndices) return false;
-    if (mask.size() <= *last / kBits) mask.resize(*last / kBits + 1);
-    for (unsigned index = *first; index <= *last; ++index) mask[index / kBits] |= 1UL << (index % kBits);
+    set_bits(*first, *last, mask);
     return true;
 }
 

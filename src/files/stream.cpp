@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -33,6 +34,14 @@ Result<void> send_packet(int socket, const Header& header, std::string_view name
         if (errno != EINTR) return errno_error("send to the other side of the copy");
     }
     return {};
+}
+
+// A reason is printed on somebody's terminal, and the other side works where the container could have got at it.
+std::string printable(std::string_view text) {
+    std::string out(text);
+    std::ranges::replace_if(
+        out, [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }, '?');
+    return out;
 }
 
 Error cut_short() { return plain_error("a message between the two sides of the copy was cut short"); }
@@ -70,7 +79,8 @@ Result<Item> Stream::receive() const {
     const std::string_view rest(buffer_.get() + sizeof header, size_t(length) - sizeof header);
     if (header.name_length > rest.size() || header.word > Word::failed) return cut_short();
     const Item item{header.word, header.mode, rest.substr(0, header.name_length), rest.substr(header.name_length)};
-    if (item.word == Word::failed) return Error{header.code, std::string(item.name), std::string(item.text)};
+    if (item.word == Word::failed && item.name.empty()) return cut_short();
+    if (item.word == Word::failed) return Error{header.code, printable(item.name), printable(item.text)};
     return item;
 }
 

@@ -31,6 +31,13 @@ std::string output_of(const Json& root, const std::string& key) {
     return exact ? from_base64(text_of(root, key + "_base64")) : text_of(root, key);
 }
 
+// An exit code or a signal: the kernel's are no larger, and neither is negative.
+void read_byte(const Reader& object, std::string_view key, std::optional<int>& out) {
+    std::optional<uint8_t> byte;
+    object.optional(key, byte);
+    if (byte) out = *byte;
+}
+
 }  // namespace
 
 static void read(const Reader& object, DeniedCall& call) {
@@ -85,8 +92,8 @@ Result<SandboxResult> parse_result(std::string_view json) {
     SandboxResult result;
     Usage usage{&result};
     object.required_choice("status", result.status, kStatus);
-    object.optional("exit_code", result.exit_code);
-    object.optional("signal", result.signal);
+    read_byte(object, "exit_code", result.exit_code);
+    read_byte(object, "signal", result.signal);
     object.optional("truncated", result.truncated);
     object.required("usage", usage);
     result.denied.reset();

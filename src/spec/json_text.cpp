@@ -32,7 +32,8 @@ void append_all(std::string& out, const Entries& entries, char open, char close,
 
 void append_real(std::string& out, double value) {
     char text[32];  // the longest has 24 characters
-    out.append(text, std::to_chars(std::begin(text), std::end(text), value).ptr);
+    // Minus zero would be read as a whole number, which has none; the sum of it and zero is zero.
+    out.append(text, std::to_chars(std::begin(text), std::end(text), value + 0.0).ptr);
 }
 
 void append(std::string& out, const Json& json, const std::string& indent) {
