@@ -118,7 +118,7 @@ long read_something(const std::string& path) {
 long kernel_addresses() {
     const std::optional<std::string> symbols = read_file("/proc/kallsyms");
     if (!symbols) return -1;
-    return symbols->find_first_not_of('0') < 16 ? 0 : confined();
+    return symbols->find("\nffff") != std::string::npos ? 0 : confined();
 }
 
 // A node of one's own, wherever it can be made: what counts is whether it opens.
@@ -139,12 +139,15 @@ long open_made_node(mode_t type, dev_t device) {
     return -1;
 }
 
+// Zero for what is none: the head of a table.
+unsigned number(const std::string& word) { return static_cast<unsigned>(std::strtoul(word.c_str(), nullptr, 10)); }
+
 // The first disk of the machine: its numbers are told to everybody.
 long machines_disk() {
     for (const std::string& line : words(read_file("/proc/partitions").value_or(""), '\n')) {
         const std::vector<std::string> fields = words(line);
-        const int major = fields.size() == 4 ? std::atoi(fields[0].c_str()) : 0;
-        if (major > 0) return open_made_node(S_IFBLK, ::makedev(major, std::atoi(fields[1].c_str())));
+        const unsigned major = fields.size() == 4 ? number(fields[0]) : 0;
+        if (major > 0) return open_made_node(S_IFBLK, ::makedev(major, number(fields[1])));
     }
     return kAbsent;
 }

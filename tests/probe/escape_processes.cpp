@@ -79,7 +79,7 @@ long other_roots() {
     const std::unique_ptr<DIR, int (*)(DIR*)> processes(::opendir("/proc"), ::closedir);
     if (processes == nullptr || ::stat("/", &own) != 0) return -1;
     while (const dirent* entry = ::readdir(processes.get())) {
-        if (std::atoi(entry->d_name) > 0 && !same_root(entry->d_name, own)) return 0;
+        if (std::strtol(entry->d_name, nullptr, 10) > 0 && !same_root(entry->d_name, own)) return 0;
     }
     return confined();
 }

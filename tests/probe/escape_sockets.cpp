@@ -70,7 +70,7 @@ long host_port() {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
-    address.sin_port = ::htons(static_cast<uint16_t>(std::atoi(port)));
+    address.sin_port = ::htons(static_cast<uint16_t>(std::stoi(port)));
     return connect_to(AF_INET, &address, sizeof address);
 }
 
