@@ -76,7 +76,17 @@ World::World(const Scenario& scenario)
     const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
     require(verb({"create", "--bundle", neighbour_->path(), neighbour_->id()}, null.get()));
     require(verb({"start", neighbour_->id()}));
-    neighbour_state_ = verb({"state", neighbour_->id()}).out;
+    neighbour_state_ = look_at_neighbour();
+    for (const fs::path group : cgroups_named(neighbour_->id()))
+        groups_.push_back(group.parent_path() / bundle_->id());
+    mounts_ = mount_table();
+}
+
+std::string World::look_at_neighbour() const {
+    const std::string state = verb({"state", neighbour_->id()}).out;
+    const json parsed = json::parse(state, nullptr, false);
+    const pid_t pid = parsed.is_object() ? parsed.value("pid", 0) : 0;
+    return state + read_text("/proc/" + std::to_string(pid) + "/cgroup");
 }
 
 Words World::command(const Words& words) const {
@@ -85,7 +95,10 @@ Words World::command(const Words& words) const {
     Words out;
     for (std::string word : words) {
         for (const auto& [name, value] : places) {
-            if (const size_t at = word.find(name); at != std::string::npos) word.replace(at, std::strlen(name), value);
+            const size_t size = std::strlen(name);
+            const bool meant =
+                word == name || word.starts_with(name + std::string("/")) || word.starts_with(name + std::string(":"));
+            if (meant) word.replace(0, size, value);
         }
         out.push_back(word);
     }
@@ -151,8 +164,6 @@ std::vector<Call> World::learn() {
     const Traced traced = trace_verb(nullptr);
     if (traced.status != 0) throw std::runtime_error("undisturbed, it fails: " + errors_.text());
     if (const std::string missing = scenario_.missing(*this); !missing.empty()) throw std::runtime_error(missing);
-    groups_ = cgroups_named(bundle_->id());
-    mounts_ = mount_table();
     require(verb({"delete", "--force", "ID"}));
     container_.await_end();
     said_.await_end();
@@ -256,7 +267,7 @@ std::string World::try_fault(const Fault& fault, bool& reached) {
 }
 
 std::string World::neighbour_complaint() const {
-    if (verb({"state", neighbour_->id()}).out != neighbour_state_) return "the neighbour's state has changed";
+    if (look_at_neighbour() != neighbour_state_) return "the neighbour's state has changed";
     const Ended answer = verb({"exec", neighbour_->id(), "/probe", "stat", "/"});
     return answer.status == 0 ? "" : "the neighbour does not answer: " + answer.err;
 }

@@ -69,6 +69,7 @@ private:
     std::string judge(const Fault& fault, const Traced& traced);
     std::string clean_up();
     std::string left_behind() const;
+    std::string look_at_neighbour() const;
     std::set<std::string> list_files() const;
 
     const Scenario& scenario_;
