@@ -62,9 +62,10 @@ void try_process(std::string_view input) {
     validate_process(process, "", problems);
     refuse_unsupported(*json, problems, "process");
     if (!problems.empty()) return check_problems(problems, *json);
-    const ExecPlan plan = plan_exec({}, "id", {.process = process, .user = {}}, hosts()[0]);
-    must_hold(plan.process.args == process.args, "what is executed is what was asked for");
-    must_hold(plan.process.identity.uid == process.user.uid, "whoever executes it is whom the document names");
+    const Result<ExecPlan> plan = plan_exec({}, "id", {.process = process, .user = {}}, hosts()[0]);
+    must_hold(plan.has_value(), "a process that is valid can be planned");
+    must_hold(plan->process.args == process.args, "what is executed is what was asked for");
+    must_hold(plan->process.identity.uid == process.user.uid, "whoever executes it is whom the document names");
 }
 
 void try_resources(std::string_view input) {
