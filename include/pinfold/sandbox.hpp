@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "pinfold/receipt.hpp"
 #include "pinfold/resource_limits.hpp"
 #include "pinfold/result.hpp"
 
@@ -60,6 +61,12 @@ struct SandboxJob {
     uint64_t output_limit = 0;  // bytes of both streams together; 0: none
     std::optional<std::chrono::nanoseconds> cpu_timeout;
     bool require_cgroup = false;
+    bool landlock = true;  // where the kernel has it
+    // TCP ports that it may listen on and connect to: "80,443", "any", "none". Empty: any; but on the host's network,
+    // none to listen on.
+    std::string tcp_bind;
+    std::string tcp_connect;
+    bool strict = true;   // not started unless the kernel says that everything is as planned
     std::string runtime;  // another OCI runtime that is to run it, by name or path; empty: pinfold itself
 
     std::string name;  // of the sandbox; empty: one is made up
@@ -105,6 +112,8 @@ struct SandboxResult {
     std::optional<uint64_t> oom_kills;
     std::optional<std::vector<DeniedCall>> denied = std::vector<DeniedCall>();  // none: unknown
     std::vector<EnforcedLimit> limits;
+    Receipt receipt;
+    std::optional<int> landlock_abi;  // nothing: without it
     std::string error;  // why it could not be set up, or what could not be copied out of it; and what would help
     std::string hint;
 };

@@ -7,7 +7,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <climits>
+#include <iterator>
 
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
@@ -24,9 +27,17 @@ constexpr const char* kLegacyControllers[] = {"blkio",      "cpu",     "cpuacct"
                                               "freezer",    "hugetlb", "memory",  "net_cls", "net_prio",
                                               "perf_event", "pids",    "rdma"};
 
-bool is_mounted(const char* path, long magic) {
+// What is simply not there, or not for us, is an answer. Anything else is none: limits must not go by a guess.
+Result<bool> answer(bool yes, const char* call, const std::string& path) {
+    constexpr int kAnswers[] = {ENOENT, ENOTDIR, EACCES, EPERM, EROFS};
+    if (yes || std::ranges::find(kAnswers, errno) != std::end(kAnswers)) return yes;
+    return errno_error(concat(call, " ", path));
+}
+
+Result<bool> is_mounted(const std::string& path, long magic) {
     struct statfs info {};
-    return ::statfs(path, &info) == 0 && info.f_type == magic;
+    const bool there = TRY(answer(::statfs(path.c_str(), &info) == 0, "statfs", path));
+    return there && info.f_type == magic;
 }
 
 // Controllers that share a hierarchy are links to where it is mounted: cpu -> cpu,cpuacct.
@@ -38,45 +49,47 @@ std::string follow(const std::string& path) {
     return name.starts_with('/') ? std::string(name) : concat(kPure, '/', name);
 }
 
-StringMap find_legacy() {
+Result<StringMap> find_legacy() {
     StringMap found;
     for (const char* controller : kLegacyControllers) {
         const std::string path = concat(kPure, '/', controller);
-        if (is_mounted(path.c_str(), CGROUP_SUPER_MAGIC)) found[controller] = follow(path);
+        if (TRY(is_mounted(path, CGROUP_SUPER_MAGIC))) found[controller] = follow(path);
     }
     return found;
 }
 
-bool is_writable(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0; }
+Result<bool> is_writable(const std::string& path) {
+    return answer(::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0, "access", path);
+}
 
 // The uppermost group around this process that somebody has given to this user: there, processes may be moved between
 // groups and groups be made. Empty: none is.
-std::string find_delegated(const std::string& mount) {
+Result<std::string> find_delegated(const std::string& mount) {
     const Result<std::string> own = group_of(::getpid());
-    if (!own || own->size() < 2) return {};
+    if (!own && own.error().code != 0 && own.error().code != ENOENT) return own.error();
+    if (!own || own->size() < 2) return std::string();
     for (size_t end = own->find('/', 1);; end = own->find('/', end + 1)) {
         const std::string group = own->substr(0, end);
-        if (is_writable(mount + group) && is_writable(concat(mount, group, "/cgroup.procs"))) return group;
-        if (end == std::string::npos) return {};
+        if (TRY(is_writable(mount + group)) && TRY(is_writable(concat(mount, group, "/cgroup.procs")))) return group;
+        if (end == std::string::npos) return std::string();
     }
 }
 
 }  // namespace
 
-CgroupHost find_cgroup_host() {
+Result<CgroupHost> find_cgroup_host() {
     CgroupHost host;
-    if (is_mounted(kPure, CGROUP2_SUPER_MAGIC)) host.mount = kPure;
-    else host.legacy = find_legacy();
-    if (host.mount.empty() && is_mounted(kHybrid, CGROUP2_SUPER_MAGIC)) host.mount = kHybrid;
+    if (TRY(is_mounted(kPure, CGROUP2_SUPER_MAGIC))) host.mount = kPure;
+    else host.legacy = TRY(find_legacy());
+    if (host.mount.empty() && TRY(is_mounted(kHybrid, CGROUP2_SUPER_MAGIC))) host.mount = kHybrid;
     host.hybrid = host.mount == kHybrid;
     if (host.hybrid && !host.legacy.empty()) {
-        const Result<std::string> list = read_control(AT_FDCWD, concat(host.mount, "/cgroup.controllers"));
-        if (list) host.controllers = *list;
+        host.controllers = TRY(read_control(AT_FDCWD, concat(host.mount, "/cgroup.controllers")));
     }
     const std::string& top = host.mount.empty() && !host.legacy.empty() ? host.legacy.begin()->second : host.mount;
-    host.writable = !top.empty() && is_writable(top);
+    host.writable = !top.empty() && TRY(is_writable(top));
     if (host.writable || host.mount.empty()) return host;
-    host.home = find_delegated(host.mount);
+    host.home = TRY(find_delegated(host.mount));
     host.writable = !host.home.empty();
     if (host.writable) host.legacy.clear();  // nobody delegates those: it would not be safe
     return host;

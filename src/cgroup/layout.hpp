@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cgroup/systemd_host.hpp"
+#include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 
 namespace pinfold {
@@ -20,6 +21,6 @@ struct CgroupHost {
     bool mounts_any() const { return !mount.empty() || !legacy.empty(); }
 };
 
-CgroupHost find_cgroup_host();
+Result<CgroupHost> find_cgroup_host();
 
 }  // namespace pinfold

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -41,7 +42,11 @@ Result<bool> make_group_once(const std::string& mount, const std::string& path, 
         const std::string group = mount + path.substr(0, end);
         const bool made = ::mkdir(group.c_str(), kCgroupMode) == 0;
         if (!made && errno != EEXIST) return errno_error(concat("make cgroup ", group));
-        if (has_cpuset) TRY_IN(concat("cgroup ", group), inherit_cpuset(group));
+        Result<void> usable = has_cpuset ? inherit_cpuset(group) : Result<void>();
+        if (!usable) {
+            if (made) ::rmdir(group.c_str());  // nobody else knows of it yet
+            return std::move(usable).error().within(concat("cgroup ", group));
+        }
         if (end == std::string::npos) return made;
     }
 }

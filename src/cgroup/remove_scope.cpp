@@ -60,7 +60,8 @@ Result<void> remove_scope(const CgroupPlace& place) {
 
 Result<void> await_end_of_scope(const CgroupPlace& place) {
     const std::string directory = TRY(directory_of(place));
-    // Of a start that was killed, the first process and whoever asked systemd for the scope may still be on their way out.
+    // Of a start that was killed, the first process and whoever asked systemd for the scope may still be on their way
+    // out.
     if (await_removal(directory, kStopping)) return {};
     return plain_error(concat("remove cgroup ", directory, ": something still runs in it"));
 }

@@ -95,7 +95,7 @@ void sort_writes(int group, std::vector<CgroupWrite>& writes) {
 Result<void> provide_controllers(const CgroupPlace& place, const std::vector<CgroupWrite>& writes) {
     CgroupPlan plan;
     plan.place = place;
-    plan.hybrid = find_cgroup_host().hybrid;
+    plan.hybrid = TRY(find_cgroup_host()).hybrid;
     plan.writes = writes;
     plan.controllers = controllers_of(writes);
     // A scope has all that systemd could give it already.

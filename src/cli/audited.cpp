@@ -15,4 +15,11 @@ void append_failure(const AuditTrail& trail, const AuditEvent& event, const Erro
     if (trail.is_on()) append_or_warn(trail, {event.event, event.id, "", {{"error", json_quoted(error.message)}}});
 }
 
+ReceiptHandler require_and_log(const AuditTrail& trail, const std::string& id) {
+    return [&trail, id](const Receipt& receipt) {
+        if (trail.is_on()) append_or_warn(trail, receipt_event(id, receipt));
+        return require(receipt);
+    };
+}
+
 }  // namespace pinfold

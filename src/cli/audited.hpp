@@ -3,6 +3,7 @@
 
 #include "cli/options.hpp"
 #include "pinfold/result.hpp"
+#include "process/receipt.hpp"
 #include "sandbox/audit_job.hpp"
 
 namespace pinfold {
@@ -12,6 +13,9 @@ Result<AuditTrail> open_audit(const GlobalOptions& options);
 
 // A failure is one more event, of the same name, with the member "error".
 void append_failure(const AuditTrail& trail, const AuditEvent& event, const Error& error);
+
+// With --strict: what does not hold ends the start.
+ReceiptHandler require_and_log(const AuditTrail& trail, const std::string& id);
 
 template <class Work>
 Result<int> audited(const AuditTrail& trail, const AuditEvent& event, Work work) {

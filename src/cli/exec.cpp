@@ -81,6 +81,7 @@ Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const
     watch.streams.input = STDIN_FILENO;
     watch.streams.capture = options.capture || options.result == "-";
     watch.streams.output_limit = TRY(output_limit(options.output_limit, watch.streams.capture));
+    watch.on_receipt = require_and_log(trail, options.id);
     const SandboxResult result = run_exec_job(plan, state, child, watch);
     log_result(trail, options.id, result);
     return conclude(result, file);
@@ -93,16 +94,22 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     TRY(check_operation(options.ignore_paused ? Operation::exec_ignoring_pause : Operation::exec, state));
     const std::string config = TRY(load_config_text(line.global.root, options.id));
     Spec spec = TRY(parse_checked_config(config));
-    ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.child.preserve_fds};
+    ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.child.preserve_fds,
+                            options.strict};
     TRY(check_child_options(options.child, overrides.process));
-    const ExecPlan plan = plan_exec(std::move(spec), options.id, overrides, gather_host_facts());
+    const HostFacts facts = TRY(gather_host_facts());
+    const ExecPlan plan = TRY(plan_exec(std::move(spec), options.id, overrides, facts));
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
     const AuditTrail trail = TRY(open_audit(line.global));
     const auto exec = [&]() -> Result<int> {
         mark_use(line.global.root, options.id);
         if (is_watched(options))
             return run_watched(plan, state, options, with_cache(options.child, line.global), trail);
-        return exec_in_container({plan, state, options.cgroup, with_cache(options.child, line.global)});
+        return exec_in_container({.plan = plan,
+                                  .state = state,
+                                  .group = options.cgroup,
+                                  .options = with_cache(options.child, line.global),
+                                  .on_receipt = require_and_log(trail, options.id)});
     };
     return trail.is_on() ? audited(trail, event_of(options, config, overrides.process), exec) : exec();
 }

@@ -92,7 +92,7 @@ Json annotations() {
 }  // namespace
 
 Result<int> verb_features() {
-    // No annotation of a config changes what pinfold does, so none of them can be unsafe.
+    // The annotations that pinfold knows only restrict, so none of them can be unsafe.
     TRY(print(json_text(object({{"ociVersionMin", text(kOldestSpecVersion)},
                                 {"ociVersionMax", text(kSpecVersion)},
                                 {"hooks", hooks()},

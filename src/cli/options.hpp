@@ -33,6 +33,7 @@ struct RunOptions {
     bool no_new_keyring = false;
     bool keep = false;
     bool dry_run = false;
+    bool strict = false;
 };
 
 struct ExecOptions {
@@ -55,6 +56,7 @@ struct ExecOptions {
     bool terminal = false;
     bool no_new_privileges = false;
     bool ignore_paused = false;
+    bool strict = false;
 };
 
 struct KillOptions {
@@ -166,6 +168,10 @@ struct SandboxOptions {
     bool capture = false;
     bool writable_root = false;
     bool require_cgroup = false;
+    bool strict = true;
+    bool landlock = true;
+    std::string tcp_bind;  // ports; empty: what fits the network
+    std::string tcp_connect;
 };
 
 struct SeccompLearnOptions : SandboxOptions {

@@ -70,6 +70,10 @@ void add_process_options(CLI::App& verb, ChildOptions& options) {
     verb.add_option("--preserve-fds", options.preserve_fds, "pass this many descriptors after 0, 1, 2")->type_name("N");
 }
 
+void add_strict(CLI::App& verb, bool& strict) {
+    verb.add_flag("--strict", strict, "do not start it unless the kernel says that everything is as planned");
+}
+
 void add_create_options(CLI::App& verb, RunOptions& options) {
     verb.add_option("ID", options.id, "a name for the container")->required();
     verb.add_option("-b,--bundle", options.bundle, "directory of the bundle")->type_name("DIR")->capture_default_str();
@@ -79,6 +83,7 @@ void add_create_options(CLI::App& verb, RunOptions& options) {
     verb.add_flag("--no-pivot", options.no_pivot, "use chroot instead of pivot_root");
     verb.add_flag("--no-new-keyring", options.no_new_keyring, "keep the caller's session keyring");
     verb.add_flag("--dry-run", options.dry_run, "print the plan as JSON and do nothing");
+    add_strict(verb, options.strict);
 }
 
 void add_run_options(CLI::App& verb, RunOptions& options) {
@@ -127,6 +132,7 @@ void add_exec_options(CLI::App& verb, ExecOptions& options) {
     verb.add_flag("-d,--detach", options.child.detach, "return as soon as the program runs");
     verb.add_flag("--no-new-privs", options.no_new_privileges, "forbid new privileges");
     verb.add_flag("--ignore-paused", options.ignore_paused, "also in a paused container, where it waits");
+    add_strict(verb, options.strict);
 }
 
 void add_kill_options(CLI::App& verb, KillOptions& options) {
@@ -236,6 +242,13 @@ void add_job_options(CLI::App& verb, SandboxOptions& options) {
     verb.add_flag("--stdin", options.pass_stdin, "let it read our standard input");
     verb.add_flag("--writable-root", options.writable_root, "let it change its root, for itself alone");
     verb.add_flag("--require-cgroup", options.require_cgroup, "fail where limits could only be held by rlimits");
+    verb.add_flag("--landlock,!--no-landlock", options.landlock, "use Landlock where the kernel has it (default)");
+    verb.add_option("--tcp-bind", options.tcp_bind, "TCP ports that it may listen on: 80,443, any or none")
+        ->type_name("PORTS");
+    verb.add_option("--tcp-connect", options.tcp_connect, "TCP ports that it may connect to: 80,443, any or none")
+        ->type_name("PORTS");
+    verb.add_flag("--strict,!--no-strict", options.strict,
+                  "do not start it unless the kernel says that everything is as planned (default)");
 }
 
 void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {

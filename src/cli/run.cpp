@@ -32,8 +32,8 @@ Result<void> protect_early(const std::string& config, char** argv) {
 }
 
 PlanOptions plan_options(const RunOptions& options, std::string bundle, const GlobalOptions& global) {
-    return {options.id,        std::move(bundle),       global.cgroup_manager,     global.rootless,
-            !options.no_pivot, !options.no_new_keyring, options.child.preserve_fds};
+    return {options.id,        std::move(bundle),       global.cgroup_manager,      global.rootless,
+            !options.no_pivot, !options.no_new_keyring, options.child.preserve_fds, options.strict};
 }
 
 LaunchOptions launch_options(const RunOptions& options, const CommandLine& line) {
@@ -45,8 +45,8 @@ LaunchOptions launch_options(const RunOptions& options, const CommandLine& line)
     return launch;
 }
 
-HostFacts facts_for(const GlobalOptions& global) {
-    HostFacts facts = gather_host_facts();
+Result<HostFacts> facts_for(const GlobalOptions& global) {
+    HostFacts facts = TRY(gather_host_facts());
     if (global.cgroup_manager == CgroupManager::systemd) {
         facts.cgroup.systemd = find_systemd_host(facts.is_rootless());
     }
@@ -79,15 +79,17 @@ Result<int> with_plan(const std::string& name, const RunOptions& options, const 
     if (!options.dry_run) TRY(protect_early(config, line.argv));
     const Spec spec = TRY(parse_config(config, file, bundle));
     TRY(check_child_options(options.child, *spec.process));
-    const Plan plan =
-        TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts_for(line.global)));
+    const HostFacts facts = TRY(facts_for(line.global));
+    const Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts));
     if (options.dry_run) {
         TRY(print(dump_plan(plan)));
         return 0;
     }
     const NewContainer container{plan, make_record(plan, spec), std::move(config)};
     return launch_audited(name, container, spec, line, [&](const AuditTrail& trail) {
-        return launch(container, launch_options(options, line), trail);
+        LaunchOptions how = launch_options(options, line);
+        how.on_receipt = require_and_log(trail, options.id);
+        return launch(container, how, trail);
     });
 }
 

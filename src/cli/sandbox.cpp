@@ -95,6 +95,10 @@ Result<SandboxJob> make_job(const SandboxOptions& options) {
     job.seccomp = options.seccomp;
     job.writable_root = options.writable_root;
     job.require_cgroup = options.require_cgroup;
+    job.strict = options.strict;
+    job.landlock = options.landlock;
+    job.tcp_bind = options.tcp_bind;
+    job.tcp_connect = options.tcp_connect;
     job.runtime = options.runtime;
     job.name = options.name;
     TRY(take_stay(options, job));

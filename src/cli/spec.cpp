@@ -72,8 +72,9 @@ constexpr std::string_view kConfig = R"({
       { "type": "cgroup" }@user_namespace@
     ],
     "maskedPaths": [
-      "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-      "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+      "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/kpagecgroup",
+      "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/pagetypeinfo", "/proc/sched_debug",
+      "/proc/scsi", "/proc/slabinfo", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
       "/sys/devices/virtual/powercap", "/sys/firmware"
     ],
     "readonlyPaths": ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]

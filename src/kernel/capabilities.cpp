@@ -19,6 +19,21 @@ namespace {
 
 constexpr uint64_t bit(int capability) { return uint64_t{1} << capability; }
 
+struct ThreadCapabilities {
+    uint64_t effective = 0;
+    uint64_t permitted = 0;
+    uint64_t inheritable = 0;
+};
+
+Result<ThreadCapabilities> own_capabilities() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2]{};
+    if (::syscall(SYS_capget, &header, data) != 0) return errno_error("capget");
+    const auto both = [](uint32_t low, uint32_t high) { return uint64_t{low} | uint64_t{high} << 32; };
+    return ThreadCapabilities{both(data[0].effective, data[1].effective), both(data[0].permitted, data[1].permitted),
+                              both(data[0].inheritable, data[1].inheritable)};
+}
+
 Result<void> set_thread_capabilities(uint64_t effective, uint64_t permitted, uint64_t inheritable) {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2]{};
@@ -36,7 +51,8 @@ Result<void> set_thread_capabilities(uint64_t effective, uint64_t permitted, uin
 std::optional<uint64_t> capability_bit(const std::string& name) {
     cap_value_t value = -1;
     if (::cap_from_name(name.c_str(), &value) != 0 || value < 0 || value > 63) return std::nullopt;
-    if (::prctl(PR_CAPBSET_READ, value) < 0) return std::nullopt;  // libcap knows it, this kernel does not
+    // libcap knows it, this kernel does not
+    if (::prctl(PR_CAPBSET_READ, value) < 0 && errno == EINVAL) return std::nullopt;
     return bit(value);
 }
 
@@ -51,12 +67,7 @@ std::vector<std::string> capability_names() {
     }
 }
 
-uint64_t own_permitted_capabilities() {
-    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    __user_cap_data_struct data[2]{};
-    if (::syscall(SYS_capget, &header, data) != 0) return 0;
-    return uint64_t{data[0].permitted} | uint64_t{data[1].permitted} << 32;
-}
+Result<uint64_t> own_permitted_capabilities() { return TRY(own_capabilities()).permitted; }
 
 Result<void> drop_bounding_set(uint64_t keep) {
     for (int capability = 0; capability < 64; ++capability) {
@@ -69,7 +80,7 @@ Result<void> drop_bounding_set(uint64_t keep) {
 }
 
 Result<void> raise_permitted_capabilities() {
-    const uint64_t permitted = own_permitted_capabilities();
+    const uint64_t permitted = TRY(own_permitted_capabilities());
     return set_thread_capabilities(permitted, permitted, 0);
 }
 
@@ -85,6 +96,20 @@ Result<void> apply_capabilities(const CapabilitySets& sets) {
         }
     }
     return {};
+}
+
+SetAsideCapabilities::SetAsideCapabilities() {
+    const Result<ThreadCapabilities> own = own_capabilities();
+    if (!own) return;
+    effective_ = own->effective;
+    permitted_ = own->permitted;
+    inheritable_ = own->inheritable;
+    done_ = set_thread_capabilities(0, permitted_, inheritable_).has_value();
+}
+
+// What is permitted can be put into effect: this cannot fail where the first call did not.
+SetAsideCapabilities::~SetAsideCapabilities() {
+    if (done_) (void)set_thread_capabilities(effective_, permitted_, inheritable_);
 }
 
 }  // namespace pinfold

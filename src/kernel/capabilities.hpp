@@ -25,7 +25,7 @@ std::optional<uint64_t> capability_bit(const std::string& name);
 std::vector<std::string> capability_names();
 
 // What the caller itself may pass on.
-uint64_t own_permitted_capabilities();
+Result<uint64_t> own_permitted_capabilities();
 
 // Bounding comes first, while CAP_SETPCAP is still there; the rest last, after the change of user.
 Result<void> drop_bounding_set(uint64_t keep);
@@ -33,5 +33,23 @@ Result<void> apply_capabilities(const CapabilitySets& sets);
 
 // After the change of user the effective set is empty, though the permitted one was kept: make it usable.
 Result<void> raise_permitted_capabilities();
+
+// For as long as it lives, no capability of this thread is in effect: for what is done on behalf of a container.
+class SetAsideCapabilities {
+public:
+    SetAsideCapabilities();
+    ~SetAsideCapabilities();
+    SetAsideCapabilities(const SetAsideCapabilities&) = delete;
+    SetAsideCapabilities& operator=(const SetAsideCapabilities&) = delete;
+
+    // False: they are all in effect still.
+    explicit operator bool() const { return done_; }
+
+private:
+    uint64_t effective_ = 0;
+    uint64_t permitted_ = 0;
+    uint64_t inheritable_ = 0;
+    bool done_ = false;
+};
 
 }  // namespace pinfold

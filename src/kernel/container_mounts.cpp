@@ -2,9 +2,12 @@
 #include "kernel/container_mounts.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 
@@ -15,6 +18,47 @@
 namespace pinfold {
 
 namespace {
+
+// What a payload reads about the machine, and others than the kernel may tell it: lxcfs does.
+constexpr std::string_view kToldByOthers[] = {
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/uptime",
+    "/proc/diskstats",
+    "/proc/loadavg",
+    "/proc/swaps",
+    "/proc/slabinfo",
+    "/proc/net/dev",
+    "/proc/sys/kernel/ns_last_pid",
+    "/proc/sys/crypto/fips_enabled",
+};
+
+constexpr ino_t kRootOfProc = 1;
+
+bool is_in_proc(int fd) {
+    struct statfs info {};
+    return ::fstatfs(fd, &info) == 0 && info.f_type == PROC_SUPER_MAGIC;
+}
+
+bool is_proc(int fd) {
+    struct stat info {};
+    return is_in_proc(fd) && ::fstat(fd, &info) == 0 && info.st_ino == kRootOfProc;
+}
+
+// Whatever lies over a file of /proc gets what is written there for the kernel: labels, settings (CVE-2019-16884). And
+// what lies over all of it gets the masks. Another proc is as good as the one that it covers.
+Result<void> check_cover(int mount_fd, int target_fd, const std::string& destination) {
+    if (!is_in_proc(target_fd) || (is_proc(target_fd) && is_proc(mount_fd))) return {};
+    if (std::ranges::find(kToldByOthers, destination) != std::end(kToldByOthers)) return {};
+    return plain_error("nothing may lie over the kernel's own files in /proc")
+        .with_hint("drop this mount; to hide a file, name it in linux.maskedPaths");
+}
+
+Result<void> place(int mount_fd, int target_fd, const MountRequest& request) {
+    TRY(check_cover(mount_fd, target_fd, request.destination));
+    return place_mount(mount_fd, target_fd);
+}
 
 Result<UniqueFd> open_directory(const RootFd& root, const MountRequest& request) {
     if (!request.plain_destination) return root.make_directory(request.destination);
@@ -40,7 +84,7 @@ Result<void> apply_bind(const RootFd& root, const MountRequest& request, UniqueF
     const UniqueFd target =
         TRY(S_ISDIR(info.st_mode) ? root.make_directory(request.destination) : root.make_file(request.destination));
     TRY(change(tree.get(), request));
-    return place_mount(tree.get(), target.get());
+    return place(tree.get(), target.get(), request);
 }
 
 // What the image has at the destination, opened for reading: the O_PATH descriptor cannot be listed.
@@ -69,9 +113,13 @@ Error explain(Error error, const std::string& type) {
 
 Result<void> apply_filesystem(const RootFd& root, const MountRequest& request) {
     const UniqueFd target = TRY(open_directory(root, request));
-    if (needs_classic_mount(request.filesystem)) return classic_mount(request.filesystem, target.get());
+    if (needs_classic_mount(request.filesystem)) {
+        TRY(check_cover(-1, target.get(), request.destination));
+        return classic_mount(request.filesystem, target.get());
+    }
     Result<UniqueFd> mount = make_filesystem(request.filesystem);
     if (!mount) return explain(std::move(mount).error(), request.filesystem.type);
+    TRY(check_cover(mount->get(), target.get(), request.destination));
     if (request.copy_up) TRY(copy_up(target.get(), mount->get()));
     TRY(change(mount->get(), request));
     return place_mount(mount->get(), target.get());
@@ -91,7 +139,7 @@ Result<void> apply_cgroup(const RootFd& root, const MountRequest& request) {
     if (!mount) return explain(std::move(mount).error(), request.filesystem.type);
     const UniqueFd target = TRY(open_directory(root, request));
     TRY(change(mount->get(), request));
-    return place_mount(mount->get(), target.get());
+    return place(mount->get(), target.get(), request);
 }
 
 Result<void> bind_hierarchy(int tree, const MountRequest::Hierarchy& hierarchy, uint64_t attributes) {
@@ -111,7 +159,7 @@ Result<void> apply_cgroup_tree(const RootFd& root, const MountRequest& request) 
     writable.attributes &= ~uint64_t{MOUNT_ATTR_RDONLY};
     const UniqueFd tree = TRY(make_filesystem(writable));
     const UniqueFd target = TRY(open_directory(root, request));
-    TRY(place_mount(tree.get(), target.get()));
+    TRY(place(tree.get(), target.get(), request));
     for (const MountRequest::Hierarchy& hierarchy : request.hierarchies) {
         TRY_IN(hierarchy.name, bind_hierarchy(tree.get(), hierarchy, attributes));
     }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -17,6 +18,8 @@
 namespace pinfold {
 
 namespace {
+
+constexpr uint32_t kNoChange = UINT32_MAX;
 
 // A joined user namespace may deny setgroups. That is no loss if there are no groups to drop and none to add.
 Result<void> set_groups(const std::vector<gid_t>& groups) {
@@ -46,6 +49,9 @@ Result<void> become_namespace_root(const IdMaps& maps) {
 }
 
 Result<void> change_identity(const Identity& identity) {
+    // The kernel takes it for "as before", which is root here.
+    if (identity.uid == kNoChange || identity.gid == kNoChange)
+        return plain_error(concat("id ", kNoChange, " belongs to no user and no group"));
     if (::prctl(PR_SET_KEEPCAPS, 1) != 0) return errno_error("keep capabilities");
     if (identity.set_groups) TRY(set_groups(identity.groups));
     if (::setresgid(identity.gid, identity.gid, identity.gid) != 0) {

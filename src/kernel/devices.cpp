@@ -61,9 +61,18 @@ Result<void> make_link(const RootFd& root, const Link& link) {
     return errno_error("symlink");
 }
 
+// A link there could lead to a directory of the host that is bound elsewhere in the container: nodes are not for
+// others.
+Result<void> require_plain_dev(const RootFd& root) {
+    const Result<UniqueFd> dev = root.open_without_symlinks("/dev", O_PATH);
+    if (dev || dev.error().code != ELOOP) return {};
+    return plain_error("/dev leads through a symlink").with_hint("remove the symlink from the image");
+}
+
 }  // namespace
 
 Result<void> make_devices(const RootFd& root, std::span<const DeviceNode> nodes, bool bind_from_host) {
+    if (!nodes.empty()) TRY(require_plain_dev(root));
     for (const DeviceNode& node : nodes) {
         const bool bound = bind_from_host && !S_ISFIFO(node.mode);
         TRY_IN(node.path, bound ? bind_node(root, node) : make_node(root, node));

@@ -17,6 +17,8 @@ namespace pinfold {
 
 namespace {
 
+constexpr size_t kMapSize = 4096;  // user_namespaces(7): less than a page
+
 Result<void> run_map_helper(const char* program, pid_t pid, const std::vector<IdRange>& ranges) {
     std::vector<std::string> words = {program, std::to_string(pid)};
     for (const IdRange& range : ranges) {
@@ -41,7 +43,12 @@ Result<void> run_map_helper(const char* program, pid_t pid, const std::vector<Id
 }
 
 Result<void> write_map(int proc, const char* file, const std::vector<IdRange>& ranges) {
-    Result<void> written = write_file_at(proc, file, id_map_lines(ranges));
+    const std::string lines = id_map_lines(ranges);
+    if (lines.size() >= kMapSize) {
+        return plain_error(concat(file, ": ", ranges.size(), " ranges take ", lines.size(), " bytes"))
+            .with_hint(concat("the kernel takes less than ", kMapSize, ": merge ranges"));
+    }
+    Result<void> written = write_file_at(proc, file, lines);
     if (written || written.error().code != EPERM) return written;
     return std::move(written).error().with_hint(
         "only root, or newuidmap and newgidmap, can map ids other than one's own");

@@ -19,9 +19,10 @@ constexpr int kPatience = 10'000;  // ms; a process in uninterruptible sleep can
 }  // namespace
 
 // Field 22 of /proc/PID/stat, counted after the program's name, which may hold anything.
-uint64_t process_start_time(pid_t pid) {
+Result<uint64_t> process_start_time(pid_t pid) {
     const Result<std::string> stat = read_file(concat("/proc/", pid, "/stat"));
-    if (!stat) return 0;
+    if (!stat && (stat.error().code == ENOENT || stat.error().code == ESRCH)) return 0;
+    if (!stat) return stat.error();
     const std::vector<std::string_view> fields = split(std::string_view(*stat).substr(stat->rfind(')') + 2), ' ');
     const bool ended = fields[0] == "Z" || fields[0] == "X";
     return ended ? 0 : parse_number<uint64_t>(fields[19]).value_or(0);
@@ -32,7 +33,7 @@ Result<UniqueFd> open_process(pid_t pid, uint64_t started) {
     UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (!pidfd && errno != ESRCH) return errno_error(concat("open process ", pid));
     // The pidfd holds the process; only now is it certain that the pid was not reused before.
-    if (!pidfd || process_start_time(pid) != started) return UniqueFd();
+    if (!pidfd || TRY(process_start_time(pid)) != started) return UniqueFd();
     return pidfd;
 }
 

@@ -12,7 +12,7 @@
 namespace pinfold {
 
 // In clock ticks since boot; 0 if there is no such process or it only waits to be reaped.
-uint64_t process_start_time(pid_t pid);
+Result<uint64_t> process_start_time(pid_t pid);
 
 // Holds the very process that was started at that time; empty if it has ended.
 Result<UniqueFd> open_process(pid_t pid, uint64_t started);

@@ -98,10 +98,12 @@ Result<void> create_time_namespace(const std::map<std::string, ClockOffset>& off
     return write_file_at(AT_FDCWD, "/proc/self/timens_offsets", lines);
 }
 
-bool in_initial_user_namespace() {
+Result<bool> in_initial_user_namespace() {
     constexpr ino_t kInitialUserNamespace = 0xEFFFFFFD;  // fixed by the kernel
     struct stat own {};
-    return ::stat("/proc/self/ns/user", &own) == 0 && own.st_ino == kInitialUserNamespace;
+    if (::stat("/proc/self/ns/user", &own) == 0) return own.st_ino == kInitialUserNamespace;
+    if (errno == ENOENT) return false;  // no /proc
+    return errno_error("stat /proc/self/ns/user");
 }
 
 Result<void> bring_loopback_up() {

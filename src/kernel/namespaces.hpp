@@ -46,6 +46,6 @@ Result<void> create_time_namespace(const std::map<std::string, ClockOffset>& off
 Result<void> bring_loopback_up();
 
 // Root elsewhere is root over the namespace only, not over the host: that is how engines for normal users call us.
-bool in_initial_user_namespace();
+Result<bool> in_initial_user_namespace();
 
 }  // namespace pinfold

@@ -14,13 +14,24 @@ namespace {
 constexpr struct {
     std::string_view name;
     int number;
+    std::string_view title;
 } kRlimits[] = {
-    {"RLIMIT_AS", RLIMIT_AS},           {"RLIMIT_CORE", RLIMIT_CORE},         {"RLIMIT_CPU", RLIMIT_CPU},
-    {"RLIMIT_DATA", RLIMIT_DATA},       {"RLIMIT_FSIZE", RLIMIT_FSIZE},       {"RLIMIT_LOCKS", RLIMIT_LOCKS},
-    {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK}, {"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE}, {"RLIMIT_NICE", RLIMIT_NICE},
-    {"RLIMIT_NOFILE", RLIMIT_NOFILE},   {"RLIMIT_NPROC", RLIMIT_NPROC},       {"RLIMIT_RSS", RLIMIT_RSS},
-    {"RLIMIT_RTPRIO", RLIMIT_RTPRIO},   {"RLIMIT_RTTIME", RLIMIT_RTTIME},     {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING},
-    {"RLIMIT_STACK", RLIMIT_STACK},
+    {"RLIMIT_AS", RLIMIT_AS, "Max address space"},
+    {"RLIMIT_CORE", RLIMIT_CORE, "Max core file size"},
+    {"RLIMIT_CPU", RLIMIT_CPU, "Max cpu time"},
+    {"RLIMIT_DATA", RLIMIT_DATA, "Max data size"},
+    {"RLIMIT_FSIZE", RLIMIT_FSIZE, "Max file size"},
+    {"RLIMIT_LOCKS", RLIMIT_LOCKS, "Max file locks"},
+    {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, "Max locked memory"},
+    {"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE, "Max msgqueue size"},
+    {"RLIMIT_NICE", RLIMIT_NICE, "Max nice priority"},
+    {"RLIMIT_NOFILE", RLIMIT_NOFILE, "Max open files"},
+    {"RLIMIT_NPROC", RLIMIT_NPROC, "Max processes"},
+    {"RLIMIT_RSS", RLIMIT_RSS, "Max resident set"},
+    {"RLIMIT_RTPRIO", RLIMIT_RTPRIO, "Max realtime priority"},
+    {"RLIMIT_RTTIME", RLIMIT_RTTIME, "Max realtime timeout"},
+    {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, "Max pending signals"},
+    {"RLIMIT_STACK", RLIMIT_STACK, "Max stack size"},
 };
 
 Result<void> apply(const ResourceLimit& wanted) {
@@ -44,6 +55,13 @@ std::optional<int> rlimit_number(std::string_view name) {
         if (entry.name == name) return entry.number;
     }
     return std::nullopt;
+}
+
+std::string_view rlimit_title(int number) {
+    for (const auto& entry : kRlimits) {
+        if (entry.number == number) return entry.title;
+    }
+    return {};
 }
 
 void raise_hard_limits(pid_t pid, std::span<const ResourceLimit> limits) {

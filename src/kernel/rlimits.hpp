@@ -21,6 +21,9 @@ struct ResourceLimit {
 
 std::optional<int> rlimit_number(std::string_view name);
 
+// What it is called in /proc/PID/limits.
+std::string_view rlimit_title(int number);
+
 // Parent side: lifts the hard limits that a child in a user namespace could not lift itself.
 void raise_hard_limits(pid_t pid, std::span<const ResourceLimit> limits);
 

@@ -9,6 +9,7 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "kernel/capabilities.hpp"
 
 namespace pinfold {
 
@@ -16,7 +17,11 @@ namespace {
 
 constexpr size_t kMaxFile = size_t{1} << 20;  // the file is the container's: do not read without end
 
+// The file may be a link to anything that is in view: it is opened as root in the container, if that is who we are, but
+// with none of the rights that our capabilities give.
 std::string read_database(const char* path) {
+    const SetAsideCapabilities aside;
+    if (!aside) return {};
     const Result<UniqueFd> file = open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (!file) return {};
     std::string text(kMaxFile, '\0');
@@ -37,17 +42,22 @@ std::optional<Fields> find_line(const std::string& text, size_t fields_needed, F
     return std::nullopt;
 }
 
+bool is_number(std::string_view text) { return text.find_first_not_of("0123456789") == text.npos; }
+
+// A container has no say in what a number means: one that is no id, and nothing at all, are in none of its files.
+bool is_named(const Fields& fields, std::string_view name) { return fields[0] == name && !is_number(name); }
+
 // name:password:uid:gid:gecos:home:shell
 std::optional<Fields> find_passwd_line(const std::string& passwd, std::string_view name, std::optional<uid_t> uid) {
     return find_line(passwd, 6, [&](const Fields& fields) {
-        return uid ? parse_number<uid_t>(fields[2]) == *uid : fields[0] == name;
+        return uid ? parse_number<uid_t>(fields[2]) == *uid : is_named(fields, name);
     });
 }
 
 // name:password:gid:members
 Result<gid_t> find_group(std::string_view text, const std::string& groups) {
     if (const std::optional<gid_t> gid = parse_number<gid_t>(text)) return *gid;
-    const auto line = find_line(groups, 3, [&](const Fields& fields) { return fields[0] == text; });
+    const auto line = find_line(groups, 3, [&](const Fields& fields) { return is_named(fields, text); });
     const std::optional<gid_t> gid = line ? parse_number<gid_t>((*line)[2]) : std::nullopt;
     if (!gid) return plain_error(concat("group ", quoted(text), " is not in the container's /etc/group"));
     return *gid;

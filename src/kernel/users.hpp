@@ -1,5 +1,5 @@
-// Users and groups by name, as the container's own /etc/passwd and /etc/group have them. Call these inside, with no
-// more rights than the container has: the files are its own.
+// Users and groups by name, as the container's own /etc/passwd and /etc/group have them. Call these inside: the files
+// are its own, and are read with no capability in effect.
 #pragma once
 
 #include <sys/types.h>

@@ -199,6 +199,23 @@ Actions describe_capabilities(const CapabilitySets& sets) {
             concat("inheritable ", hex(sets.inheritable)), concat("ambient ", hex(sets.ambient))};
 }
 
+Actions describe_landlock(const std::optional<LandlockRules>& rules) {
+    if (!rules) return {};
+    Actions actions = each(rules->places, [](const LandlockRules::Place& place) {
+        return concat(place.path, place.writable ? " can be written" : " can be read");
+    });
+    const auto add_ports = [&](std::string_view what, const LandlockRules::Ports& ports) {
+        if (!ports) return;
+        std::string list;
+        for (const uint16_t port : *ports) list += concat(' ', port);
+        actions.push_back(concat(what, list.empty() ? " none" : list));
+    };
+    add_ports("TCP ports to listen on:", rules->tcp_bind);
+    add_ports("TCP ports to connect to:", rules->tcp_connect);
+    if (rules->own_abstract_sockets) actions.emplace_back("no abstract sockets but its own");
+    return actions;
+}
+
 Actions describe_rlimits(const ProcessPlan& process) {
     return each(process.rlimits, [](const ResourceLimit& limit) {
         return concat(limit.name, ": soft ", limit.limit.rlim_cur, ", hard ", limit.limit.rlim_max);
@@ -258,6 +275,7 @@ Actions describe_process_step(Step step, const ProcessPlan& process) {
         case Step::executable: return {concat("find ", quoted(process.args.front()))};
         case Step::capabilities: return describe_capabilities(process.capabilities);
         case Step::no_new_privileges: return when(process.no_new_privileges, "forbid new privileges");
+        case Step::landlock: return describe_landlock(process.landlock);
         case Step::selinux:
             return when(!process.selinux_label.empty(), concat("label ", process.selinux_label, " from execve on"));
         case Step::apparmor:

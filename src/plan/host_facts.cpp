@@ -9,13 +9,13 @@
 
 namespace pinfold {
 
-HostFacts gather_host_facts() {
+Result<HostFacts> gather_host_facts() {
     HostFacts facts;
     facts.uid = ::geteuid();
     facts.gid = ::getegid();
-    facts.initial_user_namespace = in_initial_user_namespace();
-    facts.capabilities = own_permitted_capabilities();
-    facts.cgroup = find_cgroup_host();
+    facts.initial_user_namespace = TRY(in_initial_user_namespace());
+    facts.capabilities = TRY(own_permitted_capabilities());
+    facts.cgroup = TRY_IN("find the cgroups", find_cgroup_host());
     struct stat binary {};
     if (::stat("/proc/self/exe", &binary) == 0) {
         facts.binary_owner = binary.st_uid;

@@ -25,6 +25,6 @@ struct HostFacts {
     bool is_rootless() const { return !is_root() || !initial_user_namespace; }
 };
 
-HostFacts gather_host_facts();
+Result<HostFacts> gather_host_facts();
 
 }  // namespace pinfold

@@ -107,6 +107,18 @@ std::optional<uid_t> plan_group_owner(const Spec& spec, const Plan& plan) {
     return host_uid(plan.process, plan.namespaces, plan.id_maps);
 }
 
+bool asks_for_receipt(const Spec& spec) {
+    const auto found = spec.annotations.find(kStrictAnnotation);
+    return found != spec.annotations.end() && found->second == "true";
+}
+
+// Only who gains no rights by executing a program may lay rules on itself.
+Result<void> add_landlock(const Spec& spec, ProcessPlan& process) {
+    process.landlock = TRY(plan_landlock(spec));
+    if (process.landlock) process.no_new_privileges = true;
+    return {};
+}
+
 }  // namespace
 
 bool NamespacePlan::joins(uint64_t flag) const {
@@ -143,6 +155,8 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.masked_paths = config.masked_paths;
     plan.readonly_paths = config.readonly_paths;
     plan.process = plan_process(spec, options.preserve_fds, host);
+    plan.process.held = options.receipt || asks_for_receipt(spec);
+    TRY(add_landlock(spec, plan.process));
     if (plan.id_maps && plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
     plan.stream_owner = plan_stream_owner(plan.process, plan.namespaces, plan.id_maps);
     if (host.is_root()) plan.cgroup.owner = plan_group_owner(spec, plan);
@@ -151,11 +165,16 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     return plan;
 }
 
-ExecPlan plan_exec(Spec spec, const std::string& id, const ExecOverrides& overrides, const HostFacts& host) {
+Result<ExecPlan> plan_exec(Spec spec, const std::string& id, const ExecOverrides& overrides, const HostFacts& host) {
     spec.process = overrides.process;
     const NamespacePlan namespaces = plan_namespaces(spec.linux_, host);
     ExecPlan plan;
     plan.process = plan_process(spec, overrides.preserve_fds, host);
+    // A process that joins a container lets nobody but root look at it.
+    if (overrides.receipt && !host.is_root())
+        return plain_error("--strict: only root can look at a process that joins");
+    plan.process.held = host.is_root() && (overrides.receipt || asks_for_receipt(spec));
+    TRY(add_landlock(spec, plan.process));
     plan.user = overrides.user;
     plan_exec_cpus(*spec.process, plan);
     for (const Namespace& one : spec.linux_.namespaces) plan.namespaces |= namespace_flag(one.type);

@@ -18,6 +18,7 @@
 #include "kernel/devices.hpp"
 #include "kernel/host_proc.hpp"
 #include "kernel/id_maps.hpp"
+#include "kernel/landlock.hpp"
 #include "kernel/namespaces.hpp"
 #include "kernel/net_devices.hpp"
 #include "kernel/rlimits.hpp"
@@ -38,7 +39,15 @@ struct PlanOptions {
     bool pivot = true;
     bool new_keyring = true;
     unsigned preserve_fds = 0;
+    bool receipt = false;  // is to be read before the program is executed, whatever the config says
 };
+
+// "true": as --strict.
+inline constexpr const char* kStrictAnnotation = "org.pinfold.strict";
+// "true": Landlock's rules are laid on the payload, and with them no_new_privs. The others: ports, "any" or "none".
+inline constexpr const char* kLandlockAnnotation = "org.pinfold.landlock";
+inline constexpr const char* kTcpBindAnnotation = "org.pinfold.landlock.tcp-bind";
+inline constexpr const char* kTcpConnectAnnotation = "org.pinfold.landlock.tcp-connect";
 
 struct NamespacePlan {
     uint64_t create = 0;  // CLONE_NEW* for the clone itself
@@ -72,11 +81,13 @@ struct ProcessPlan {
     std::optional<IoPriorityRequest> io_priority;
     std::optional<MemoryPolicyRequest> memory_policy;
     bool no_new_privileges = false;
+    std::optional<LandlockRules> landlock;
     std::string apparmor_profile;  // empty: as its caller
     std::string selinux_label;     // empty: as the policy says
     bool terminal = false;
     std::optional<winsize> window;
     unsigned preserve_fds = 0;
+    bool held = false;  // before its program is executed, until it was read back what it has become
 };
 
 // A first process of pinfold's own, which starts the payload and keeps the sandbox around it.
@@ -125,6 +136,7 @@ struct ExecOverrides {
     Process process;
     std::string user;  // to be looked up inside; empty: process.user
     unsigned preserve_fds = 0;
+    bool receipt = false;  // is to be read before the program is executed
 };
 
 // A further process in a container.
@@ -141,7 +153,7 @@ struct ExecPlan {
     std::optional<Seccomp> seccomp;
 };
 
-ExecPlan plan_exec(Spec spec, const std::string& id, const ExecOverrides& overrides, const HostFacts& host);
+Result<ExecPlan> plan_exec(Spec spec, const std::string& id, const ExecOverrides& overrides, const HostFacts& host);
 
 Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostFacts& host);
 
@@ -152,6 +164,10 @@ Result<std::vector<MountRequest>> plan_mounts(const Spec& spec, const PlanOption
 std::vector<std::string_view> mount_option_names();
 void plan_devices(const Spec& spec, Plan& plan);
 ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFacts& host);
+// Nothing where none are asked for, or the kernel has none, of which it warns.
+Result<std::optional<LandlockRules>> plan_landlock(const Spec& spec);
+// "80,443", "any" or "none"; nothing for anything else.
+std::optional<LandlockRules::Ports> parse_ports(std::string_view text);
 uint64_t namespace_flag(NamespaceType type);
 IdMaps plan_id_maps(const std::vector<IdMapping>& uids, const std::vector<IdMapping>& gids, const HostFacts& host);
 

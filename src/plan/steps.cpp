@@ -49,6 +49,7 @@ const char* step_name(Step step) {
         case Step::keeper: return "keeper";
         case Step::capabilities: return "capabilities";
         case Step::no_new_privileges: return "no new privileges";
+        case Step::landlock: return "Landlock";
         case Step::seccomp: return "seccomp";
         case Step::exec: return "exec";
     }

@@ -51,8 +51,9 @@ enum class Step : uint8_t {
     await_start,
     start_hooks,
     keeper,
-    capabilities,
     no_new_privileges,
+    landlock,
+    capabilities,
     seccomp,
     exec,
 };

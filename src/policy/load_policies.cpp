@@ -18,7 +18,11 @@ namespace {
 // Root of the host has no number in a user namespace that does not map it; the kernel shows this one instead.
 constexpr uid_t kUnmapped = 65534;
 
-bool is_root(uid_t uid) { return uid == 0 || (uid == kUnmapped && !in_initial_user_namespace()); }
+bool is_root(uid_t uid) {
+    if (uid != kUnmapped) return uid == 0;
+    const Result<bool> initial = in_initial_user_namespace();
+    return initial && !*initial;
+}
 
 // Files and directories that only `root`, or also the caller, may write to.
 Result<void> require_trusted(int fd, const std::string& path, bool callers_own) {

@@ -15,6 +15,7 @@
 #include "kernel/fd_passing.hpp"
 #include "kernel/syscalls.hpp"
 #include "kernel/terminal.hpp"
+#include "process/listener.hpp"
 #include "process/step.hpp"
 #include "seccomp/cache.hpp"
 
@@ -25,7 +26,7 @@ namespace {
 Result<void> set_oom_score(pid_t pid, int score) {
     Result<void> written = write_file_at(AT_FDCWD, concat("/proc/", pid, "/oom_score_adj"), std::to_string(score));
     if (written || written.error().code != EACCES) return written;
-    if (::geteuid() != 0 || !in_initial_user_namespace()) {
+    if (::geteuid() != 0 || !TRY(in_initial_user_namespace())) {
         log_warning(concat("oom_score_adj ", score,
                            " is lower than the caller's own, which only root may set; it is left as it is"));
         return {};
@@ -119,17 +120,17 @@ Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd) {
     return std::move(*packet);
 }
 
-Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, const ListenerHandler& on_listener,
+Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, const ReadyHandlers& handlers,
                                int signal_fd) {
     UniqueFd master;
     if (terminal_for_us) master = TRY(expect(channel, Message::terminal, signal_fd)).fd;
-    TRY(expect(channel, Message::ready, signal_fd));
-    std::optional<Packet> last = TRY(channel.receive());
-    if (last && last->message == Message::listener) {
-        TRY(on_listener(last->listener));
-        last = TRY(channel.receive());
-    }
-    if (last) return std::move(last->error);
+    const Readiness ready = TRY(expect(channel, Message::ready, signal_fd)).ready;
+    int watched = -1;
+    if (ready.listener.word != 0) watched = TRY(handlers.on_listener(ready.listener));
+    if (ready.gate != 0) TRY(handlers.on_gate(ready.gate));
+    if (watched >= 0) TRY(await_exec(channel, watched));
+    const std::optional<Packet> last = TRY(channel.receive());
+    if (last) return last->error;
     log_debug("the payload runs");
     return master;
 }

@@ -38,9 +38,16 @@ Result<Outfit> make_outfit(const ProcessPlan& process, const std::optional<Secco
 // Waits for that very message; anything else is an error, as is a signal on signal_fd (-1: none) that asks us to end.
 Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd = -1);
 
+// What is to be done for a child that is ready, while it waits.
+struct ReadyHandlers {
+    // Takes the listener, and says what to watch: a call that arrives there is the very one that starts the program.
+    // -1: nothing, the listener is with somebody else.
+    std::function<Result<int>(const ListenerOffer&)> on_listener;
+    std::function<Result<void>(uint64_t gate)> on_gate;
+};
+
 // Until execve has closed the child's end. Gives the terminal's master, if there is one for us.
-using ListenerHandler = std::function<Result<void>(const ListenerOffer&)>;
-Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, const ListenerHandler& on_listener,
+Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, const ReadyHandlers& handlers,
                                int signal_fd = -1);
 
 // The foreground: passes signals on and relays the terminal until the process ends. The value is its exit code.

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -45,9 +46,11 @@ Result<bool> shares_user_namespace(pid_t pid) {
     return is_own_user_namespace(other.get());
 }
 
+Error first_process_ended() { return plain_error("container not running: its first process has ended"); }
+
 Result<void> join(int init, uint64_t flags) {
     if (flags == 0 || ::setns(init, static_cast<int>(flags)) == 0) return {};
-    if (errno == ESRCH) return plain_error("container not running: its first process has ended");
+    if (errno == ESRCH) return first_process_ended();
     return errno_error("join the container's namespaces");
 }
 
@@ -139,6 +142,14 @@ Result<pid_t> clone_into_container(const ContainerState& state, const std::strin
     return clone_into(0, of_init.get(), pidfd);
 }
 
+// Whether a clone into the container failed because that is at its end: its group may be gone by then, and a namespace
+// whose first process is about to end answers ENOMEM to new ones, for as long as it still waits for the others.
+bool is_ending(int init, int code) {
+    constexpr int kPatience = 1000;  // milliseconds
+    pollfd end{init, POLLIN, 0};
+    return ::poll(&end, 1, code == ENOMEM ? kPatience : 0) == 1;
+}
+
 // What clone3(2) knows nothing of. Without cgroup v2, a group of v1 is what --cgroup names.
 Result<void> admit(const CgroupPlace& container, const std::string& group, pid_t pid) {
     CgroupPlace place = container;
@@ -161,12 +172,13 @@ Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, con
     if (!plan.initial_cpus.empty()) TRY_IN("process.execCPUAffinity.initial", apply_cpu_affinity(plan.initial_cpus));
     TRY(join_ahead(context));
     int pidfd = -1;
-    const pid_t pid = TRY(clone_into_container(state, group, pidfd));
-    if (pid == 0) {
+    const Result<pid_t> pid = clone_into_container(state, group, pidfd);
+    if (!pid) return is_ending(context.init.get(), pid.error().code) ? first_process_ended() : pid.error();
+    if (*pid == 0) {
         channel.close();  // so that the child sees the end of a parent that dies early
         run_exec(plan, context);
     }
-    return Child{ChildGuard(pid), UniqueFd(pidfd)};
+    return Child{ChildGuard(*pid), UniqueFd(pidfd)};
 }
 
 }  // namespace
@@ -189,14 +201,17 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     TRY(send_pidfd(child, request.options.pidfd_socket));
     TRY(channel.send(Message::go, child.pid()));
     const bool terminal_for_us = plan.process.terminal && request.options.console_socket.empty();
-    const auto on_listener = [&](const ListenerOffer& offer) -> Result<void> {
-        if (!request.listens) {
-            return hand_over_listener(offer, channel, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
-        }
-        started.listener = TRY(adopt_listener(offer, channel, child.pid(), child.pidfd.get()));
-        return await_exec(channel, started.listener.get());
+    const int pidfd = child.pidfd.get();
+    const auto on_listener = [&](const ListenerOffer& offer) -> Result<int> {
+        if (request.listens) started.listener = TRY(adopt_listener(offer, channel, child.pid(), pidfd));
+        else TRY(hand_over_listener(offer, channel, {child.pid(), pidfd, state}, *plan.seccomp));
+        return started.listener.get();
     };
-    started.master = TRY(await_payload(channel, terminal_for_us, on_listener));
+    const auto on_gate = [&](uint64_t gate) {
+        const auto read = [&] { return read_receipt(plan, {state.pid, state.record.cgroup}, child.pid()); };
+        return inspect({child.pid(), pidfd, gate}, channel, read, request.on_receipt);
+    };
+    started.master = TRY(await_payload(channel, terminal_for_us, {on_listener, on_gate}));
     pid_file.commit();
     return started;
 }

@@ -5,6 +5,7 @@
 
 #include "plan/plan.hpp"
 #include "process/child.hpp"
+#include "process/receipt.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
@@ -16,6 +17,7 @@ struct ExecRequest {
     const ChildOptions& options;
     const Streams* streams = nullptr;  // null: our own
     bool listens = false;              // to what the filter notifies of: the listener stays with us
+    ReceiptHandler on_receipt{};       // where one was planned
 };
 
 struct StartedExec {

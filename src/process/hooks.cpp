@@ -57,8 +57,8 @@ Result<UniqueFd> state_file(const std::string& state) {
 
 class RunningHook {
 public:
-    RunningHook(pid_t pid, UniqueFd output)
-        : child_(pid), pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))), output_(std::move(output)) {}
+    RunningHook(ChildGuard child, UniqueFd pidfd, UniqueFd output)
+        : child_(std::move(child)), pidfd_(std::move(pidfd)), output_(std::move(output)) {}
 
     // Until its end, or until the time is over or a signal comes; then it is killed with all that it has started.
     Result<void> await(const Hook& hook, int signal_fd);
@@ -129,8 +129,11 @@ Result<void> run_hook(const Hook& hook, const std::string& state, int signal_fd)
     const pid_t pid = ::fork();
     if (pid < 0) return errno_error("fork");
     if (pid == 0) become_hook(hook, input.get(), writer.get());
+    ChildGuard child(pid);
     writer.reset();
-    return RunningHook(pid, std::move(reader)).await(hook, signal_fd);
+    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!pidfd) return errno_error("pidfd_open");
+    return RunningHook(std::move(child), std::move(pidfd), std::move(reader)).await(hook, signal_fd);
 }
 
 std::string hook_name(std::string_view kind, size_t index, const Hook& hook) {

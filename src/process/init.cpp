@@ -173,6 +173,14 @@ Result<void> enter_file_system(const Plan& plan, InitContext& context) {
     return take_step(Step::pivot_root, [&] { return enter_root(root, plan.root); });
 }
 
+// Who changes its user is hidden from its parent, if that is no root; but here is nobody else to hide from, unless the
+// namespaces are others' too.
+Result<void> let_parent_look(const Plan& plan) {
+    if (plan.namespaces.needs_joiner()) return {};
+    if (::prctl(PR_SET_DUMPABLE, 1) != 0) return errno_error("set dumpable");
+    return {};
+}
+
 // Returns only on failure.
 Result<void> become_payload(const Plan& plan, InitContext& context) {
     TRY(depend_on_parent(context.channel));
@@ -186,6 +194,7 @@ Result<void> become_payload(const Plan& plan, InitContext& context) {
     if (plan.keeper)
         TRY(take_step(Step::keeper,
                       [&] { return become_keeper(*plan.keeper, std::move(*context.keeper), context.channel); }));
+    if (plan.process.held || (plan.seccomp && !plan.seccomp->listener_path.empty())) TRY(let_parent_look(plan));
     return execute_payload(plan.process, executable, context.outfit, context.channel);
 }
 

@@ -168,6 +168,20 @@ Result<Packet> expect_from_keeper(const Channel& link, const Channel& channel, M
     return std::move(*packet);
 }
 
+// For the payload's process, while it waits.
+ReadyHandlers handlers_for(const Launch& how, const Channel& channel, pid_t pid, int pidfd) {
+    const auto hand_over = [&how, &channel, pid, pidfd](const ListenerOffer& offer) -> Result<int> {
+        const ContainerState state{.record = how.container.record, .status = Status::created, .pid = pid};
+        TRY(hand_over_listener(offer, channel, {pid, pidfd, state}, *how.container.plan.seccomp));
+        return -1;
+    };
+    const auto look = [&how, &channel, pid, pidfd](uint64_t gate) {
+        const auto read = [&how, pid] { return read_receipt(how.container.plan, pid); };
+        return inspect({pid, pidfd, gate}, channel, read, how.options.on_receipt);
+    };
+    return {hand_over, look};
+}
+
 Result<KeptPayload> await_kept_payload(const Launch& how, const Channel& channel, Channel link, const Child& keeper) {
     const KeeperPlan& plan = *how.container.plan.keeper;
     if (plan.waits) {
@@ -176,15 +190,19 @@ Result<KeptPayload> await_kept_payload(const Launch& how, const Channel& channel
         TRY(link.send(Message::go));
     }
     KeptPayload payload{std::move(link), {}, {}};
-    if (plan.payload) payload.pidfd = TRY(expect_from_keeper(payload.link, channel, Message::born)).fd;
-    const auto on_listener = [&](const ListenerOffer& offer) -> Result<void> {
-        const int pidfd = payload.pidfd.get();
-        const pid_t pid = TRY_IN("payload", pid_of(pidfd));
+    if (!plan.payload) {
+        TRY(expect(channel, Message::ready));
+        return payload;
+    }
+    payload.pidfd = TRY(expect_from_keeper(payload.link, channel, Message::born)).fd;
+    const pid_t pid = TRY_IN("payload", pid_of(payload.pidfd.get()));
+    ReadyHandlers handlers = handlers_for(how, channel, pid, payload.pidfd.get());
+    handlers.on_listener = [&](const ListenerOffer& offer) -> Result<int> {
         if (how.options.before_exec) TRY(how.options.before_exec(pid));
-        payload.listener = TRY(adopt_listener(offer, channel, pid, pidfd));
-        return await_exec(channel, payload.listener.get());
+        payload.listener = TRY(adopt_listener(offer, channel, pid, payload.pidfd.get()));
+        return payload.listener.get();
     };
-    TRY(await_payload(channel, false, on_listener));
+    TRY(await_payload(channel, false, handlers));
     return payload;
 }
 
@@ -196,11 +214,8 @@ Result<UniqueFd> await_goal(const Launch& how, const Channel& channel, const Chi
         return UniqueFd();
     }
     const bool terminal_for_us = plan.process.terminal && how.options.child.console_socket.empty();
-    const auto on_listener = [&](const ListenerOffer& offer) {
-        const ContainerState state{.record = how.container.record, .status = Status::created, .pid = child.pid()};
-        return hand_over_listener(offer, channel, {child.pid(), child.pidfd.get(), state}, *plan.seccomp);
-    };
-    return await_payload(channel, terminal_for_us, on_listener, interruptible(plan, how.signals));
+    return await_payload(channel, terminal_for_us, handlers_for(how, channel, child.pid(), child.pidfd.get()),
+                         interruptible(plan, how.signals));
 }
 
 // The supervisor's end of the link to a keeper; the other goes to the child.

@@ -12,6 +12,7 @@
 #include "process/child.hpp"
 #include "process/init.hpp"
 #include "process/pid_file.hpp"
+#include "process/receipt.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
@@ -24,6 +25,7 @@ struct LaunchOptions {
     const Streams* streams = nullptr;  // of the payload; null: our own
     // For a keeper that waits: what is to be done before the payload starts. The pid is the keeper's.
     std::function<Result<void>(const Child& keeper)> before_start;
+    ReceiptHandler on_receipt;  // where one was planned
     // For a keeper's payload with a listener: what is to be done while it waits with its program still to be executed.
     std::function<Result<void>(pid_t payload)> before_exec;
 };

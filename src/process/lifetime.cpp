@@ -24,20 +24,36 @@ Result<Spec> load_spec(const std::string& root, const std::string& id) {
     return parse_checked_config(text);
 }
 
-Result<void> run_payload(const std::string& root, const ContainerState& state) {
+// What was planned when the container was created, as far as a receipt tells it.
+Result<Plan> plan_again(const Spec& spec, const ContainerRecord& record) {
+    const HostFacts facts = TRY(gather_host_facts());
+    Plan plan = TRY(make_plan(spec, {.id = record.id, .bundle = record.bundle}, facts));
+    plan.cgroup.place = record.cgroup;
+    return plan;
+}
+
+Result<void> run_payload(const std::string& root, const ContainerState& state, const ReceiptHandler& on_receipt) {
     const std::string& id = state.record.id;
     Result<UniqueFd> connection = connect_to_start(root, id);
     if (!connection && connection.error().code == ECONNREFUSED) {
         return plain_error(concat("container not running: the first process of ", quoted(id), " has ended"));
     }
     const Channel channel(TRY(std::move(connection)));
-    forget_start_socket(root, id);  // from here on it counts as running, whatever becomes of us
-    const auto on_listener = [&](const ListenerOffer& offer) -> Result<void> {
+    TRY(forget_start_socket(root, id));  // from here on it counts as running, whatever becomes of us
+    const auto on_listener = [&](const ListenerOffer& offer) -> Result<int> {
         const UniqueFd init = TRY(open_process(state.pid, state.started));
         const Spec spec = TRY(load_spec(root, id));
-        return hand_over_listener(offer, channel, {state.pid, init.get(), state}, *spec.linux_.seccomp);
+        TRY(hand_over_listener(offer, channel, {state.pid, init.get(), state}, *spec.linux_.seccomp));
+        return -1;
     };
-    TRY(await_payload(channel, false, on_listener));
+    const auto on_gate = [&](uint64_t gate) -> Result<void> {
+        const UniqueFd init = TRY(open_process(state.pid, state.started));
+        const Spec spec = TRY(load_spec(root, id));
+        const Plan plan = TRY(plan_again(spec, state.record));
+        const auto read = [&] { return read_receipt(plan, state.pid); };
+        return inspect({state.pid, init.get(), gate}, channel, read, on_receipt);
+    };
+    TRY(await_payload(channel, false, {on_listener, on_gate}));
     if (!state.record.poststart_hooks) return {};
     const Spec spec = TRY(load_spec(root, id));
     return run_hooks("poststart", spec.hooks.poststart, hook_state(state.record, Status::running, state.pid));
@@ -62,8 +78,8 @@ Result<void> remove_group(const ContainerState& state) {
 
 }  // namespace
 
-Result<void> start_container(const std::string& root, const ContainerState& state) {
-    Result<void> started = run_payload(root, state);
+Result<void> start_container(const std::string& root, const ContainerState& state, const ReceiptHandler& on_receipt) {
+    Result<void> started = run_payload(root, state, on_receipt);
     if (started) return {};
     if (const Result<void> destroyed = destroy_container(root, state); !destroyed) {
         log_warning(destroyed.error().message);

@@ -4,12 +4,13 @@
 #include <string>
 
 #include "pinfold/result.hpp"
+#include "process/receipt.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
 
 // Lets the payload of a created container run. If that fails, the container is destroyed. The caller holds the lock.
-Result<void> start_container(const std::string& root, const ContainerState& state);
+Result<void> start_container(const std::string& root, const ContainerState& state, const ReceiptHandler& on_receipt);
 
 // Kills what still runs of it; removes its cgroup, then its state, in this order, so that an interrupted delete can be
 // repeated; and runs its poststop hooks. The caller holds the lock.

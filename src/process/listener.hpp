@@ -1,10 +1,10 @@
 // The listener of a seccomp filter with SCMP_ACT_NOTIFY, from the child to the program that will decide.
 //
-// The filter is loaded last, and once it is, the child cannot rely on a single system call. So it announces beforehand
-// which descriptor the listener will have, and after loading it waits, without any call, for a word of its memory to
-// change. The peer takes the descriptor out of the child, hands it over, and writes that word.
+// The filter is loaded last. So the child announces beforehand which descriptor the listener will have, and after
+// loading it waits at a word of its memory. The peer takes the descriptor out of the child, and lets it go on.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "pinfold/result.hpp"
@@ -14,8 +14,10 @@
 
 namespace pinfold {
 
-// The child: returns under the filter, when the listener is where it belongs.
-Result<void> load_with_listener(const SeccompFilter& filter, const Channel& channel);
+// The child: what it will announce; empty where the filter has no listener. `any` is an open descriptor.
+Result<ListenerOffer> offer_listener(const std::optional<SeccompFilter>& filter, int any);
+// Returns under the filter, when the listener is where it belongs.
+Result<void> load_with_listener(const SeccompFilter& filter, const ListenerOffer& offer);
 
 // Whom the listener is of, for the peer.
 struct ListeningProcess {

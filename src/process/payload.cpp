@@ -19,6 +19,7 @@
 #include "kernel/selinux.hpp"
 #include "kernel/syscalls.hpp"
 #include "kernel/users.hpp"
+#include "process/child_memory.hpp"
 #include "process/executable.hpp"
 #include "process/listener.hpp"
 #include "process/step.hpp"
@@ -26,6 +27,8 @@
 namespace pinfold {
 
 namespace {
+
+WaitingWord gate;  // with all rights restricted and the program still to be executed
 
 // The directory may be reached through symlinks, but never through a magic link such as /proc/self/fd/7, and it must
 // lie below the root: a descriptor of the host's that leaked in must not become a way out (CVE-2024-21626).
@@ -78,15 +81,17 @@ Result<void> take_streams(const Streams& streams) {
 // A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs it takes CAP_SYS_ADMIN,
 // which the capabilities' step may drop: then that step, and only that, comes after it.
 Result<void> restrict_rights(const ProcessPlan& process, const std::optional<SeccompFilter>& filter,
-                             const Channel& channel) {
+                             const ListenerOffer& listener) {
     const bool privileged = filter && !process.no_new_privileges;
     if (privileged) {
         TRY(take_step(Step::seccomp, raise_permitted_capabilities));
-        TRY(take_step(Step::seccomp, [&] { return load_with_listener(*filter, channel); }));
+        TRY(take_step(Step::seccomp, [&] { return load_with_listener(*filter, listener); }));
     }
-    TRY(take_step(Step::capabilities, [&] { return apply_capabilities(process.capabilities); }));
     if (process.no_new_privileges) TRY(take_step(Step::no_new_privileges, forbid_new_privileges));
-    if (filter && !privileged) TRY(take_step(Step::seccomp, [&] { return load_with_listener(*filter, channel); }));
+    if (process.landlock)
+        TRY(take_step(Step::landlock, [&] { return enter_landlock(*process.landlock, 3 + process.preserve_fds); }));
+    TRY(take_step(Step::capabilities, [&] { return apply_capabilities(process.capabilities); }));
+    if (filter && !privileged) TRY(take_step(Step::seccomp, [&] { return load_with_listener(*filter, listener); }));
     return {};
 }
 
@@ -144,8 +149,11 @@ Result<void> let_go(const ProcessPlan& process, const Outfit& outfit) {
 
 Result<void> execute_payload(const ProcessPlan& process, const Executable& executable, const Outfit& outfit,
                              const Channel& channel) {
-    TRY(channel.send(Message::ready));
-    TRY(restrict_rights(process, outfit.filter, channel));
+    Readiness readiness{.listener = TRY_IN("seccomp listener", offer_listener(outfit.filter, channel.fd()))};
+    if (process.held) readiness.gate = gate.address();
+    TRY(channel.send_ready(readiness));
+    TRY(restrict_rights(process, outfit.filter, readiness.listener));
+    if (process.held) gate.wait();
     return in_step(Step::exec, execute(executable.path, process.args, executable.env));
 }
 

@@ -48,7 +48,7 @@ Result<void> let_go(const ProcessPlan& process, const Outfit& outfit);
 
 void reset_signals();
 
-// Says so on the channel; then capabilities, no_new_privs, filter, execve. Returns only on failure.
+// Says so on the channel; then no_new_privs, Landlock, capabilities, filter, execve. Returns only on failure.
 Result<void> execute_payload(const ProcessPlan& process, const Executable& executable, const Outfit& outfit,
                              const Channel& channel);
 

@@ -17,23 +17,17 @@ constexpr size_t kMaxText = 4096;  // of a message and of a hint: whole sentence
 
 // Both ends are the same program, so the packet is a plain struct.
 struct Wire {
-    Message message;
-    int32_t code;
-    int32_t pid;
-    ListenerOffer listener;
-    PayloadEnd end;
-    uint32_t message_length;
-    uint32_t hint_length;
-    char text[2 * kMaxText];
+    Message message = Message::failed;
+    int32_t code = 0;
+    int32_t pid = 0;
+    Readiness ready;
+    PayloadEnd end{};
+    uint32_t message_length = 0;
+    uint32_t hint_length = 0;
+    char text[2 * kMaxText];  // left as it is: only what is used is sent
 };
 
 constexpr size_t kHeader = offsetof(Wire, text);
-
-// The text, 8 KiB of it, stays as it is: only what is used is sent.
-void start_wire(Wire& wire, Message message) {
-    std::memset(&wire, 0, kHeader);
-    wire.message = message;
-}
 
 Result<void> send_wire(int socket, const Wire& wire, int fd = -1) {
     iovec part{const_cast<Wire*>(&wire), kHeader + wire.message_length + wire.hint_length};
@@ -80,41 +74,44 @@ Result<std::pair<Channel, Channel>> Channel::make_pair() {
 
 Result<void> Channel::send(Message message, pid_t pid) const {
     Wire wire;
-    start_wire(wire, message);
+    wire.message = message;
     wire.pid = pid;
-    return send_wire(fd_.get(), wire);
+    Result<void> sent = send_wire(fd_.get(), wire);
+    // Nobody is left who could go on. What it said last, or that it was killed, is for the next receive to tell.
+    if (!sent && message == Message::go && sent.error().code == EPIPE) return {};
+    return sent;
 }
 
 Result<void> Channel::send_born(pid_t pid, int pidfd) const {
     Wire wire;
-    start_wire(wire, Message::born);
+    wire.message = Message::born;
     wire.pid = pid;
     return send_wire(fd_.get(), wire, pidfd);
 }
 
 Result<void> Channel::send_terminal(int master) const {
     Wire wire;
-    start_wire(wire, Message::terminal);
+    wire.message = Message::terminal;
     return send_wire(fd_.get(), wire, master);
 }
 
-Result<void> Channel::send_listener(const ListenerOffer& offer) const {
+Result<void> Channel::send_ready(const Readiness& readiness) const {
     Wire wire;
-    start_wire(wire, Message::listener);
-    wire.listener = offer;
+    wire.message = Message::ready;
+    wire.ready = readiness;
     return send_wire(fd_.get(), wire);
 }
 
 Result<void> Channel::send_ended(const PayloadEnd& end) const {
     Wire wire;
-    start_wire(wire, Message::ended);
+    wire.message = Message::ended;
     wire.end = end;
     return send_wire(fd_.get(), wire);
 }
 
 void Channel::send_failure(const Error& error) const noexcept {
     Wire wire;
-    start_wire(wire, Message::failed);
+    wire.message = Message::failed;
     wire.code = error.code;
     wire.message_length = copy_text(wire.text, error.message);
     wire.hint_length = copy_text(wire.text + wire.message_length, error.hint);
@@ -140,7 +137,7 @@ Result<std::optional<Packet>> Channel::receive() const {
     if (size_t(length) < kHeader || size_t(length) < kHeader + wire.message_length + wire.hint_length) {
         return plain_error("a message between pinfold's processes was cut short");
     }
-    Packet packet{wire.message, wire.pid, passed_descriptor(header), {}, wire.listener, wire.end};
+    Packet packet{wire.message, wire.pid, passed_descriptor(header), {}, wire.ready, wire.end};
     packet.error = Error{wire.code, std::string(wire.text, wire.message_length),
                          std::string(wire.text + wire.message_length, wire.hint_length)};
     return std::optional<Packet>(std::move(packet));

@@ -6,12 +6,12 @@
 //     parent -> child    go         they are done
 //     child  -> parent   terminal   (only for a terminal in the foreground) with the master's descriptor
 //     child  -> parent   created    (only for create) the child lets go of the socket, and waits for `start`
-//     child  -> parent   ready      the next thing is execve
-//     child  -> parent   listener   (only for SCMP_ACT_NOTIFY) from here on the child is bound by its filter; what
-//                                   follows is in listener.hpp
+//     child  -> parent   ready      the next thing is execve, and before it the loss of all rights. Where the filter
+//                                   has a listener (listener.hpp), and where it is to be seen what the child has
+//                                   become, it waits for that at a word of its memory (child_memory.hpp)
 //     (end of file)                 execve closed the socket: the payload runs
 //
-// A created container says its last two words to `start`, over the socket in the state directory. Instead of any of its
+// A created container says its last word to `start`, over the socket in the state directory. Instead of any of its
 // messages the child may send `failed`, which ends the conversation. End of file before `ready` is a failure too: the
 // child was killed.
 #pragma once
@@ -28,12 +28,17 @@
 
 namespace pinfold {
 
-enum class Message : uint8_t { born, go, mounted, terminal, created, ready, listener, ended, failed };
+enum class Message : uint8_t { born, go, mounted, terminal, created, ready, ended, failed };
 
 // What a peer needs to take the listener of a filter out of the child that is about to load it.
 struct ListenerOffer {
-    int number;     // of the descriptor that it will have
-    uint64_t word;  // address of the word that is to become 1 when the child may go on
+    int number = -1;    // of the descriptor that it will have
+    uint64_t word = 0;  // where the child waits for that; 0: there is no listener
+};
+
+struct Readiness {
+    ListenerOffer listener;
+    uint64_t gate = 0;  // where the child waits, all its rights restricted, to be looked at; 0: it does not
 };
 
 // How the payload of a keeper ended, and what all processes of the sandbox have used.
@@ -49,7 +54,7 @@ struct Packet {
     pid_t pid = 0;  // born, go
     UniqueFd fd;    // born: the pidfd; terminal: the master
     Error error;    // failed
-    ListenerOffer listener{};
+    Readiness ready;
     PayloadEnd end{};
 };
 
@@ -62,7 +67,7 @@ public:
     Result<void> send(Message message, pid_t pid = 0) const;
     Result<void> send_born(pid_t pid, int pidfd) const;
     Result<void> send_terminal(int master) const;
-    Result<void> send_listener(const ListenerOffer& offer) const;
+    Result<void> send_ready(const Readiness& readiness) const;
     Result<void> send_ended(const PayloadEnd& end) const;
     // Best effort: if even this fails, the parent sees the end of file.
     void send_failure(const Error& error) const noexcept;

@@ -62,6 +62,16 @@ AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::st
              {"copy_out", json_list(copy_words(job.copy_out))}}};
 }
 
+AuditEvent receipt_event(const std::string& id, const Receipt& receipt) {
+    std::string lines;
+    for (const ReceiptLine& line : receipt) {
+        lines += concat(lines.empty() ? "" : ",", "{\"name\":", json_quoted(line.name),
+                        ",\"planned\":", json_quoted(line.planned), ",\"found\":", json_quoted(line.found),
+                        ",\"holds\":", line.holds ? "true" : "false", "}");
+    }
+    return {"receipt", id, "", {{"lines", concat("[", lines, "]")}}};
+}
+
 void log_result(const AuditTrail& trail, const std::string& id, const Result<SandboxResult>& ended) {
     if (!trail.is_on()) return;
     const SandboxResult result = ended ? *ended : failed_result(ended.error());

@@ -20,7 +20,9 @@ void append_or_warn(const AuditTrail& trail, const AuditEvent& event);
 // Before it starts: what it is, and what it may have.
 AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::string& config);
 
+AuditEvent receipt_event(const std::string& id, const Receipt& receipt);
+
 // When it has ended: each forbidden call, a limit that it ran into, and how it ended.
-void log_result(const AuditTrail& trail, const std::string& id, const Result<SandboxResult>& result);
+void log_result(const AuditTrail& trail, const std::string& id, const Result<SandboxResult>& ended);
 
 }  // namespace pinfold

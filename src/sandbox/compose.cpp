@@ -111,6 +111,28 @@ Result<void> show_host(const SandboxJob& job, const User& user, ComposedJob& com
     return {};
 }
 
+Result<void> annotate_ports(std::string_view option, const std::string& ports, const char* name,
+                            StringMap& annotations) {
+    if (ports.empty()) return {};
+    if (!parse_ports(ports))
+        return plain_error(concat(option, ' ', quoted(ports), ": expected ports as in 80,443, or any, or none"));
+    annotations[name] = ports;
+    return {};
+}
+
+// On the host's own network a job has no business to listen, which older kernels cannot forbid.
+Result<void> annotate_landlock(const SandboxJob& job, StringMap& annotations) {
+    if (!job.landlock) {
+        if (job.tcp_bind.empty() && job.tcp_connect.empty()) return {};
+        return plain_error("--tcp-bind and --tcp-connect take Landlock, which --no-landlock switches off");
+    }
+    annotations[kLandlockAnnotation] = "true";
+    const bool may_listen = job.network != Network::host || landlock_abi() < kLandlockTcp;
+    TRY(annotate_ports("--tcp-bind", job.tcp_bind.empty() && !may_listen ? "none" : job.tcp_bind, kTcpBindAnnotation,
+                       annotations));
+    return annotate_ports("--tcp-connect", job.tcp_connect, kTcpConnectAnnotation, annotations);
+}
+
 }  // namespace
 
 std::string profile_of(const SandboxJob& job) {
@@ -138,6 +160,8 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
     composed.spec = generate(limits, options);
     composed.spec.root.readonly = !job.writable_root;
     composed.spec.annotations[kSandboxAnnotation] = "true";
+    if (job.strict) composed.spec.annotations[kStrictAnnotation] = "true";
+    TRY(annotate_landlock(job, composed.spec.annotations));
     if (job.idle_timeout) {
         const auto seconds = std::chrono::ceil<std::chrono::seconds>(*job.idle_timeout).count();
         composed.spec.annotations[kIdleAnnotation] = std::to_string(seconds);

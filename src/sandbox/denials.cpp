@@ -56,7 +56,11 @@ void Denials::serve(short events) {
     auto* answer = reinterpret_cast<seccomp_notif_resp*>(response_.data());
     answer->id = call->id;
     answer->error = -denial_errno(program_, call->data);
-    ::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, answer);  // fails only for a caller that is gone
+    int sent = 0;
+    do sent = ::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, answer);
+    while (sent != 0 && errno == EINTR);
+    // ENOENT: the caller is gone. Any other would wait for ever; without a listener the kernel answers them all.
+    if (sent != 0 && errno != ENOENT) return listener_.reset();
     slow_down();
 }
 

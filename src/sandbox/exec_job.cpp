@@ -50,9 +50,10 @@ private:
     CgroupPlace place_;
 };
 
-// A profile that notifies somebody else already is left to them.
+// A profile that notifies somebody else already is left to them. And a process that joins a container lets nobody but
+// root take a descriptor out of it.
 bool can_report(const std::optional<Seccomp>& profile) {
-    return profile && !is_reporting(*profile) && profile->listener_path.empty();
+    return profile && ::geteuid() == 0 && !is_reporting(*profile) && profile->listener_path.empty();
 }
 
 Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
@@ -70,7 +71,14 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     const uint64_t kills_before = count_oom(container).kills;
 
     const SignalForwarder signals = TRY(SignalForwarder::create());
-    StartedExec started = TRY(start_exec({plan, state, group.name(), options, &streams.streams, filter.has_value()}));
+    SandboxResult result;
+    const auto on_receipt = [&](const Receipt& receipt) {
+        result.receipt = receipt;
+        return watch.on_receipt ? watch.on_receipt(receipt) : require(receipt);
+    };
+    StartedExec started =
+        TRY(start_exec({plan, state, group.name(), options, &streams.streams, filter.has_value(), on_receipt}));
+    if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
     streams.streams = {};  // or we would wait for ourselves to end
     std::optional<Denials> denials;
     if (filter) denials = TRY(Denials::create(std::move(started.listener), filter->program));
@@ -78,7 +86,6 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
                                           streams.output ? &*streams.output : nullptr, denials ? &*denials : nullptr,
                                           watch.timeout, std::nullopt}));
     started.child.guard.release();  // it was reaped
-    SandboxResult result;
     if (streams.output) take_output(*streams.output, result);
     if (denials) result.denied = denials->take();
     else result.denied.reset();

@@ -13,6 +13,7 @@ namespace pinfold {
 struct ExecWatch {
     std::optional<std::chrono::nanoseconds> timeout;
     StreamWishes streams;
+    ReceiptHandler on_receipt{};  // none: require()
 };
 
 // Does not fail: a program that could not be started is a result too.

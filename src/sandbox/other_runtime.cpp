@@ -106,6 +106,7 @@ Result<int> call_runtime(const OtherRuntime& runtime, const std::vector<std::str
     if (pid == 0) become_runtime(line, streams);
     ChildGuard guard(pid);
     const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!pidfd) return errno_error(concat("watch ", runtime.path, ": pidfd_open"));
     pollfd slot{pidfd.get(), POLLIN, 0};
     int ready = 0;
     while ((ready = ::poll(&slot, 1, kPatience)) < 0 && errno == EINTR) continue;

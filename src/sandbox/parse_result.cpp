@@ -59,6 +59,13 @@ static void read(const Reader& object, EnforcedLimit& limit) {
     object.optional("value", limit.value);
 }
 
+static void read(const Reader& object, ReceiptLine& line) {
+    object.required("name", line.name);
+    object.required("planned", line.planned);
+    object.required("found", line.found);
+    object.optional("holds", line.holds);
+}
+
 namespace {
 
 struct Usage {
@@ -92,6 +99,8 @@ Result<SandboxResult> parse_result(std::string_view json) {
     result.denied.reset();
     object.optional("denied", result.denied);
     object.optional("limits", result.limits);
+    object.optional("landlock", result.landlock_abi);
+    object.optional("receipt", result.receipt);
     object.optional("error", result.error);
     object.optional("hint", result.hint);
     result.out = output_of(root, "stdout");

@@ -58,9 +58,10 @@ Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const 
                             const Policies& policies) {
     TRY(check_policies(job, policies, setting.state_root));
     Transfers transfers = TRY(Transfers::open(job, policies));
-    const HostFacts host = gather_host_facts();
+    const HostFacts host = TRY(gather_host_facts());
     ComposedJob composed = TRY(compose(job, policies, host, id));
-    Plan plan = TRY(plan_job(composed, {.id = id, .bundle = "/", .cgroup_manager = setting.cgroup_manager}, host));
+    Plan plan = TRY(
+        plan_job(composed, {.id = id, .bundle = "/", .cgroup_manager = setting.cgroup_manager, .receipt = true}, host));
     if (setting.recorder != nullptr) plan.seccomp = setting.recorder->watched();
     SeccompFilter filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, seccomp_cache(setting)));
     plan.seccomp = with_reporting(*plan.seccomp);
@@ -102,8 +103,9 @@ NewContainer container_of(const PreparedJob& job) {
     return {job.plan, make_record(job.plan, job.composed.spec), config_json(job.composed.spec)};
 }
 
-InsideOf inside_of_keeper(pid_t keeper, const Plan& plan) {
-    return {keeper, process_start_time(keeper), true, plan.process.identity};
+Result<InsideOf> inside_of_keeper(pid_t keeper, const Plan& plan) {
+    const uint64_t started = TRY(process_start_time(keeper));
+    return InsideOf{keeper, started, true, plan.process.identity};
 }
 
 LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting,
@@ -112,7 +114,12 @@ LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared,
     options.child.seccomp_cache = seccomp_cache(setting);
     options.before_start = [&job, &prepared, &network](const Child& keeper) -> Result<void> {
         if (job.network == Network::pasta) network.emplace(TRY(Pasta::start(keeper)));
-        return prepared.transfers.copy_in(inside_of_keeper(keeper.pid(), prepared.plan));
+        const InsideOf inside = TRY(inside_of_keeper(keeper.pid(), prepared.plan));
+        return prepared.transfers.copy_in(inside);
+    };
+    options.on_receipt = [&job, &prepared](const Receipt& receipt) -> Result<void> {
+        if (prepared.audit.is_on()) append_or_warn(prepared.audit, receipt_event(prepared.plan.id, receipt));
+        return job.strict ? require(receipt) : Result<void>();
     };
     return options;
 }

@@ -35,7 +35,7 @@ NewContainer container_of(const PreparedJob& job);
 // `network` is where pasta is held, if the job wants it; it must outlive the container.
 LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting,
                              std::optional<Pasta>& network);
-InsideOf inside_of_keeper(pid_t keeper, const Plan& plan);
+Result<InsideOf> inside_of_keeper(pid_t keeper, const Plan& plan);
 
 std::chrono::nanoseconds timeout_of(const SandboxJob& job);
 std::string seccomp_cache(const SandboxSetting& setting);

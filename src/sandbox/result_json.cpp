@@ -54,6 +54,11 @@ Json limit_json(const EnforcedLimit& limit) {
                          {"value", text_or_null(limit.value)}}};
 }
 
+Json receipt_json(const ReceiptLine& line) {
+    return {Json::Object{
+        {"name", {line.name}}, {"planned", {line.planned}}, {"found", {line.found}}, {"holds", {line.holds}}}};
+}
+
 template <class Values, class Write>
 Json array_of(const Values& values, Write write) {
     Json::Array items;
@@ -89,6 +94,8 @@ std::string to_json(const SandboxResult& result) {
     members.push_back({"usage", usage_json(result)});
     members.push_back({"denied", result.denied ? array_of(*result.denied, denied_json) : Json{}});
     members.push_back({"limits", array_of(result.limits, limit_json)});
+    members.push_back({"landlock", or_null(result.landlock_abi)});
+    members.push_back({"receipt", array_of(result.receipt, receipt_json)});
     if (!result.error.empty()) members.push_back({"error", {result.error}});
     if (!result.hint.empty()) members.push_back({"hint", {result.hint}});
     return json_text({std::move(members)});

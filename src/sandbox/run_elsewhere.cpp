@@ -30,7 +30,7 @@ Result<void> check_wishes(const SandboxJob& job, const SandboxSetting& setting) 
     for (const auto& [asked, option] : refused) {
         if (asked) return plain_error(concat(option, " cannot be had with --runtime"));
     }
-    if (gather_host_facts().is_rootless()) {
+    if (TRY(gather_host_facts()).is_rootless()) {
         return plain_error("--runtime: only root can hand a job to another runtime")
             .with_hint("run it as root, or without --runtime");
     }

@@ -18,7 +18,10 @@ namespace {
 // A job that was killed has no keeper any more, and with it its files are gone.
 void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t keeper, SandboxResult& result) {
     if (!end.payload) return;
-    const Result<void> copied = prepared.transfers.copy_out(inside_of_keeper(keeper, prepared.plan));
+    const Result<void> copied = [&]() -> Result<void> {
+        const InsideOf inside = TRY(inside_of_keeper(keeper, prepared.plan));
+        return prepared.transfers.copy_out(inside);
+    }();
     if (copied) return;
     result.error = copied.error().message;
     result.hint = copied.error().hint;
@@ -36,11 +39,16 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
             return {};
         };
     }
+    SandboxResult result;
+    options.on_receipt = [&result, judge_it = options.on_receipt](const Receipt& receipt) {
+        result.receipt = receipt;
+        return judge_it(receipt);
+    };
     RunningContainer running = TRY(launch_container(container_of(prepared), options, signals));
     running.state.unlock();
+    if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
     prepared.streams.streams = {};  // or we would wait for ourselves to end
     const pid_t keeper = running.child.pid();
-    SandboxResult result;
     result.limits = read_back_limits(job, plan, keeper);  // of the keeper: the payload may have ended
     Denials denials = TRY(Denials::create(std::move(running.payload->listener), prepared.filter.program));
     std::optional<Output>& output = prepared.streams.output;

@@ -50,7 +50,8 @@ Result<SandboxResult> exec_here(const std::string& name, const SandboxSetting& s
     Found found = TRY(find(setting.state_root, name, Operation::exec));
     ExecOverrides overrides{*found.spec.process, "", 0};
     overrides.process.args = std::move(command);
-    const ExecPlan plan = plan_exec(std::move(found.spec), name, overrides, gather_host_facts());
+    const HostFacts facts = TRY(gather_host_facts());
+    const ExecPlan plan = TRY(plan_exec(std::move(found.spec), name, overrides, facts));
     const ChildOptions child{.seccomp_cache = concat(setting.state_root, "/.seccomp")};
     return run_exec_job(plan, found.state, child, {limits.timeout, {limits.input, true, limits.output_limit, {}}});
 }

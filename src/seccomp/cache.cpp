@@ -156,20 +156,16 @@ Result<void> make_room(int dir) {
     return {};
 }
 
-// Written under another name and renamed: whoever reads sees a whole file or none, and a file that was refused
-// (a symbolic link, say) is replaced, not followed.
+// Without a name until it is whole: whoever reads sees a whole file or none, and who is killed meanwhile leaves
+// nothing. A file that was refused (a symbolic link, say) is replaced, not followed.
 Result<void> write_entry(int dir, const Entry& entry, const std::string& content) {
-    const std::string temporary = concat(to_hex(entry.key), ".", ::getpid(), ".tmp");
-    Result<void> result = [&]() -> Result<void> {
-        const UniqueFd file = TRY(open_at(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-        const ssize_t written = ::write(file.get(), content.data(), content.size());
-        if (written < 0) return errno_error(concat("write ", temporary));
-        if (size_t(written) != content.size()) return plain_error(concat("write ", temporary, ": no space"));
-        if (::renameat(dir, temporary.c_str(), dir, entry.name.c_str()) == 0) return {};
-        return errno_error(concat("rename ", temporary));
-    }();
-    if (!result) ::unlinkat(dir, temporary.c_str(), 0);
-    return result;
+    const UniqueFd file = TRY(open_at(dir, ".", O_TMPFILE | O_WRONLY, 0600));
+    TRY(write_once(file.get(), content, entry.name));
+    ::unlinkat(dir, entry.name.c_str(), 0);
+    const std::string nameless = concat("/proc/self/fd/", file.get());
+    const bool named = ::linkat(AT_FDCWD, nameless.c_str(), dir, entry.name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    if (named || errno == EEXIST) return {};  // EEXIST: another process has just stored the same
+    return errno_error(concat("name ", entry.name));
 }
 
 Result<void> store_entry(int dir, const Entry& entry, const SeccompFilter& filter) {

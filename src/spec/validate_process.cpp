@@ -1,6 +1,7 @@
 // The rules for a process: what execve, setrlimit, sched_setattr and their like would refuse or misread.
 #include <array>
 #include <bitset>
+#include <cstdint>
 
 #include "spec/rules.hpp"
 #include "spec/validate.hpp"
@@ -54,6 +55,18 @@ void validate_rlimits(const std::vector<Rlimit>& rlimits, std::string_view path,
     }
 }
 
+// The last number is no id: to the kernel it means "as before", which would be root.
+void validate_user(const User& user, const std::string& at, Problems& problems) {
+    constexpr uint32_t kHighestId = UINT32_MAX - 1;
+    require_range(member_path(at, "uid"), user.uid, 0, kHighestId, problems);
+    require_range(member_path(at, "gid"), user.gid, 0, kHighestId, problems);
+    const std::string gids = member_path(at, "additionalGids");
+    for (size_t i = 0; i < user.additional_gids.size(); ++i) {
+        require_range(element_path(gids, i), user.additional_gids[i], 0, kHighestId, problems);
+    }
+    if (user.umask) require_range(member_path(at, "umask"), *user.umask, 0, 0777, problems);
+}
+
 void validate_io_priority(const IoPriority& io_priority, std::string_view at, Problems& problems) {
     require_known(member_path(at, "class"), io_priority.io_class, kIoClasses, problems);
     require_range(member_path(at, "priority"), io_priority.priority, 0, 7, problems);
@@ -88,9 +101,7 @@ void validate_process(const Process& process, std::string_view at, Problems& pro
         require_range(member_path(size, "height"), process.console_size->height, 0, 65535, problems);
         require_range(member_path(size, "width"), process.console_size->width, 0, 65535, problems);
     }
-    if (process.user.umask) {
-        require_range(member_path(member_path(at, "user"), "umask"), *process.user.umask, 0, 0777, problems);
-    }
+    validate_user(process.user, member_path(at, "user"), problems);
     if (process.oom_score_adj) {
         require_range(member_path(at, "oomScoreAdj"), *process.oom_score_adj, -1000, 1000, problems);
     }

@@ -61,9 +61,10 @@ Result<void> write_new_file(int dir, const char* name, std::string_view text) {
     return {};
 }
 
+// The configuration goes before the first process's file, and came before it: who sees neither sees a removal.
 void remove_directory(int root, const std::string& id) {
     const UniqueFd dir(::openat(root, id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC));
-    for (const char* name : {kUnfinishedFile, kStartSocket, kUnfinishedSocket, kInitFile, kConfigFile, kRecordFile}) {
+    for (const char* name : {kUnfinishedFile, kConfigFile, kStartSocket, kUnfinishedSocket, kInitFile, kRecordFile}) {
         ::unlinkat(dir.get(), name, 0);
     }
     ::unlinkat(root, id.c_str(), AT_REMOVEDIR);
@@ -91,14 +92,15 @@ Status status_of_living(int dir, const ContainerRecord& record) {
 
 Result<void> add_status(int dir, ContainerState& state) {
     const Result<UniqueFd> file = open_at(dir, kInitFile, O_RDONLY | O_NOFOLLOW);
-    if (!file) return {};  // still creating, or its creator died
+    if (!file && file.error().code == ENOENT) return {};  // still creating, or its creator died
+    if (!file) return file.error();
     const std::string text = TRY(read_all(file->get(), kInitFile));
     const std::vector<std::string_view> words = split(text, ' ');
     const pid_t pid = parse_number<pid_t>(words[0]).value_or(0);
     const uint64_t started = words.size() < 2 ? 0 : parse_number<uint64_t>(words[1]).value_or(0);
     state.had_init = true;
     state.started = started;
-    const bool alive = pid > 0 && started != 0 && process_start_time(pid) == started;
+    const bool alive = pid > 0 && started != 0 && TRY(process_start_time(pid)) == started;
     state.status = alive ? status_of_living(dir, state.record) : Status::stopped;
     state.pid = alive ? pid : 0;
     return {};
@@ -134,6 +136,26 @@ Result<void> lock_directory(int dir, const std::string& id) {
         .with_hint("end that process first: it may wait for a hook");
 }
 
+Result<bool> has_name(int dir, int root, const std::string& name) {
+    struct stat held {};
+    struct stat named {};
+    if (::fstat(dir, &held) != 0) return errno_error("stat a state directory");
+    if (::fstatat(root, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0) return held.st_ino == named.st_ino;
+    if (errno == ENOENT) return false;
+    return errno_error(concat("stat ", name));
+}
+
+// Before it is locked, a forced delete may take the new directory away, and another create may give its name to one of
+// its own: that one is in use, and must be neither filled nor removed.
+Result<UniqueFd> claim_directory(int root, const std::string& id) {
+    const Error lost = plain_error(concat("container ", quoted(id), " was deleted while it was made"));
+    UniqueFd dir(::openat(root, id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
+    if (!dir) return errno == ENOENT ? lost : errno_error(concat("open the state of ", quoted(id)));
+    TRY(lock_directory(dir.get(), id));
+    if (!TRY(has_name(dir.get(), root, id)) || has_file(dir.get(), kRecordFile)) return lost;
+    return dir;
+}
+
 }  // namespace
 
 const char* status_name(Status status) {
@@ -163,7 +185,8 @@ StateDir::~StateDir() {
 std::string default_state_root() {
     const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
     const bool usable = runtime_dir != nullptr && *runtime_dir != '\0';
-    const bool own = usable && (::geteuid() != 0 || !in_initial_user_namespace());
+    const Result<bool> initial = in_initial_user_namespace();
+    const bool own = usable && (::geteuid() != 0 || (initial && !*initial));
     return own ? concat(runtime_dir, "/pinfold") : "/run/pinfold";
 }
 
@@ -178,16 +201,21 @@ Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord
         return plain_error(concat("container ", quoted(record.id), " already exists"))
             .with_hint(concat("choose another id, or remove it: pinfold delete ", record.id));
     }
-    StateDir dir(std::move(root_fd), UniqueFd(), record.id);
-    dir.fd_ = TRY(open_at(dir.root_.get(), record.id, O_DIRECTORY | O_NOFOLLOW | O_RDONLY));
-    TRY(lock_directory(dir.fd_.get(), record.id));
+    Result<UniqueFd> claimed = claim_directory(root_fd.get(), record.id);
+    if (!claimed) {
+        ::unlinkat(root_fd.get(), record.id.c_str(),
+                   AT_REMOVEDIR);  // ours, if it is empty; another's never is for long
+        return claimed.error();
+    }
+    StateDir dir(std::move(root_fd), std::move(claimed).value(), record.id);
     TRY(write_new_file(dir.fd_.get(), kRecordFile, record_to_json(record)));
     TRY(write_new_file(dir.fd_.get(), kConfigFile, config));
     return dir;
 }
 
 Result<void> StateDir::record_init(pid_t pid) const {
-    return write_new_file(fd_.get(), kInitFile, concat(pid, " ", process_start_time(pid)));
+    const uint64_t started = TRY(process_start_time(pid));
+    return write_new_file(fd_.get(), kInitFile, concat(pid, " ", started));
 }
 
 Result<UniqueFd> StateDir::make_start_socket() const {
@@ -212,11 +240,7 @@ Result<StateLock> StateLock::take(const std::string& root, const std::string& id
     UniqueFd dir = TRY(open_state_dir(root, id));
     TRY(lock_directory(dir.get(), id));
     // Who held the lock may have removed the container, and a new one may have the name.
-    struct stat locked {};
-    struct stat named {};
-    const bool same = ::fstat(dir.get(), &locked) == 0 && ::stat(concat(root, "/", id).c_str(), &named) == 0 &&
-                      locked.st_ino == named.st_ino;
-    if (!same) return unknown_container(id);
+    if (!TRY(has_name(dir.get(), AT_FDCWD, concat(root, "/", id)))) return unknown_container(id);
     return StateLock(std::move(dir));
 }
 
@@ -225,22 +249,34 @@ static Result<ContainerState> load_record(int dir, const std::string& root, cons
     ContainerState state;
     state.record.id = id;
     const Result<UniqueFd> file = open_at(dir, kRecordFile, O_RDONLY | O_NOFOLLOW);
-    if (!file) return state;  // its creator died before it had touched anything, or is just about to
+    // Its creator died before it had touched anything, or is just about to.
+    if (!file && file.error().code == ENOENT) return state;
+    if (!file) return file.error();
     const std::string text = TRY(read_all(file->get(), kRecordFile));
     state.record = TRY_IN(concat(root, "/", id, "/", kRecordFile), record_from_json(text));
     return state;
+}
+
+// Whether somebody is about to remove it, or has just begun to make it: neither is a container. What was left by one
+// who died at that has nobody at work on it.
+static bool is_passing(int dir, const ContainerState& state) {
+    if (state.had_init || has_file(dir, kConfigFile)) return false;
+    struct stat info {};
+    return ::flock(dir, LOCK_SH | LOCK_NB) != 0 || ::fstat(dir, &info) != 0 || info.st_nlink == 0;
 }
 
 Result<ContainerState> load_state(const std::string& root, const std::string& id) {
     const UniqueFd dir = TRY(open_state_dir(root, id));
     ContainerState state = TRY(load_record(dir.get(), root, id));
     TRY(add_status(dir.get(), state));
+    if (is_passing(dir.get(), state)) return unknown_container(id);
     return state;
 }
 
-Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id) {
+Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id, bool unreadable_too) {
     const UniqueFd dir = TRY(open_state_dir(root, id));
     Result<ContainerState> loaded = load_record(dir.get(), root, id);
+    if (!loaded && !unreadable_too) return loaded;
     if (!loaded) log_warning(concat(loaded.error().message, "; a cgroup of the container, if it had one, is left"));
     ContainerState state = loaded ? std::move(loaded).value() : ContainerState{.record = {.id = id}};
     TRY(add_status(dir.get(), state));
@@ -278,8 +314,9 @@ Result<UniqueFd> connect_to_start(const std::string& root, const std::string& id
     return socket;
 }
 
-void forget_start_socket(const std::string& root, const std::string& id) {
-    ::unlink(concat(root, "/", id, "/", kStartSocket).c_str());
+Result<void> forget_start_socket(const std::string& root, const std::string& id) {
+    if (::unlink(concat(root, "/", id, "/", kStartSocket).c_str()) == 0) return {};
+    return errno_error("mark as started");
 }
 
 // The time of the record's last change, since it is never changed.
@@ -300,7 +337,10 @@ Result<void> remove_state(const std::string& root, const std::string& id) {
     const UniqueFd root_fd = TRY(open_at(AT_FDCWD, root, O_DIRECTORY | O_PATH));
     remove_directory(root_fd.get(), id);
     struct stat info {};
-    if (::fstatat(root_fd.get(), id.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};
+    if (::fstatat(root_fd.get(), id.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT) return {};
+        return errno_error(concat("remove ", root, "/", id));
+    }
     return plain_error(concat(root, "/", id, ": the directory holds files that are not pinfold's"));
 }
 

@@ -92,9 +92,11 @@ private:
 // Of the error where there is no container of that name.
 inline constexpr int kNoSuchContainer = ESRCH;
 
+// While another pinfold is removing it, a container does not exist.
 Result<ContainerState> load_state(const std::string& root, const std::string& id);
-// For a forced delete: without its record, if that cannot be read.
-Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id);
+// For who has locked it to remove it: also what one has left who died at that, and, if that is wanted, without its
+// record where that cannot be read.
+Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id, bool unreadable_too);
 Result<std::string> load_config_text(const std::string& root, const std::string& id);
 
 // All that are there, by id. One that cannot be read is warned about and left out.
@@ -102,7 +104,7 @@ Result<std::vector<ContainerState>> load_all_states(const std::string& root);
 
 // Connected to the first process of a created container; and the end of that.
 Result<UniqueFd> connect_to_start(const std::string& root, const std::string& id);
-void forget_start_socket(const std::string& root, const std::string& id);
+Result<void> forget_start_socket(const std::string& root, const std::string& id);
 
 // When a container was last used, for those who remove what nobody uses.
 void mark_use(const std::string& root, const std::string& id);

@@ -77,6 +77,17 @@ fs::path loop_mounted_ext4() {
     return run_program({"mount", "-o", "loop", image, point}).status == 0 ? point : fs::path();
 }
 
+// Others make and remove groups at the same time: one that is gone before it was looked into ends nothing but itself.
+void find_directories(const fs::path& directory, const std::string& name, std::vector<std::string>& found) {
+    std::error_code error;
+    for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+        std::error_code ignored;
+        if (!entry->is_directory(ignored) || entry->is_symlink(ignored)) continue;
+        if (entry->path().filename() == name) found.push_back(entry->path());
+        find_directories(entry->path(), name, found);
+    }
+}
+
 pid_t parent_of(const std::string& pid) {
     const std::string stat = read_text("/proc/" + pid + "/stat");
     // "PID (NAME) STATE PPID ...": the name may hold anything, its last parenthesis ends it.
@@ -179,12 +190,7 @@ fs::path cgroup1_mount(const std::string& controller) {
 std::vector<std::string> cgroups_named(const std::string& name) {
     std::vector<std::string> found;
     for (const HostMount& mount : host_mounts()) {
-        if (mount.type != "cgroup2" && mount.type != "cgroup") continue;
-        std::error_code error;
-        for (fs::recursive_directory_iterator entry(mount.point, error), end; !error && entry != end;
-             entry.increment(error)) {
-            if (entry->is_directory(error) && entry->path().filename() == name) found.push_back(entry->path());
-        }
+        if (mount.type == "cgroup2" || mount.type == "cgroup") find_directories(mount.point, name, found);
     }
     return found;
 }

@@ -158,7 +158,7 @@ TEST_CASE("audit: what is done to the log is found") {
     const std::vector<std::string> whole = log.lines();
     REQUIRE(whole.size() == 6);
     const std::string head = read_text(log.path().string() + ".head");
-    const auto finds = [&](std::vector<std::string> lines, const std::string& words) {
+    const auto finds = [&](const std::vector<std::string>& lines, const std::string& words) {
         CAPTURE(words);
         log.write(lines);
         check_refused(log.verify(), words);

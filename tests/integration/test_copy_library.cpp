@@ -13,7 +13,8 @@ namespace {
 using As = Container::As;
 
 InsideOf inside_of(const Container& container, uid_t uid, bool user_namespace) {
-    return {container.pid(), pinfold::process_start_time(container.pid()), user_namespace, {uid, uid, {}, true}};
+    return {
+        container.pid(), pinfold::process_start_time(container.pid()).value(), user_namespace, {uid, uid, {}, true}};
 }
 
 }  // namespace

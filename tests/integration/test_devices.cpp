@@ -192,14 +192,3 @@ TEST_CASE("devices: a configured node may be opened as its rule says, and no fur
     CHECK(outcome.answer(0)["errno"] != "EPERM");
     CHECK(outcome.answer(1)["errno"] == "EPERM");
 }
-
-TEST_CASE("devices: no list of rules, or an empty one, denies too") {
-    NEEDS_ROOT();
-    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
-    Bundle bundle;
-    node_in_root(bundle, "denied", 250);
-    bundle.config["linux"]["resources"]["devices"] = json::array();
-    CHECK(run_probe(bundle, {{"open", "/data/denied", "ro"}}).answer()["errno"] == "EPERM");
-    bundle.config["linux"].erase("resources");
-    CHECK(run_probe(bundle, {{"open", "/data/denied", "ro"}}).answer()["errno"] == "EPERM");
-}

@@ -3,11 +3,8 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <map>
-#include <sstream>
 
 #include "harness.hpp"
 #include "terminal.hpp"
@@ -296,46 +293,6 @@ TEST_CASE("lifecycle: create killed in the middle leaves what a forced delete re
     CHECK_FALSE(exists(bundle));
 }
 
-TEST_CASE("lifecycle: create killed at any of its system calls leaves what a forced delete removes") {
-    NEEDS_ROOT();
-    PINFOLD_ONLY();
-    Bundle bundle;
-    waiting(bundle).write_config();
-    const std::string trace = bundle.host() / "trace";
-    // To a file: the container would keep a pipe open.
-    const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    // A sanitised build cannot look for leaks while it is traced.
-    const SpawnOptions quiet{.fds = {{1, null.get()}, {2, null.get()}}, .env = {"ASAN_OPTIONS=detect_leaks=0"}};
-    const auto create_traced = [&](const std::vector<std::string>& options) {
-        std::vector<std::string> line = {"/usr/bin/strace", "-o", trace};
-        line.insert(line.end(), options.begin(), options.end());
-        const std::vector<std::string> create = bundle.verb(create_words(bundle));
-        line.insert(line.end(), create.begin(), create.end());
-        return run_program(line, quiet).status;
-    };
-    REQUIRE(create_traced({}) == 0);
-    REQUIRE(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
-    std::map<std::string, int> counts;
-    const std::string all_calls = read_text(trace);
-    // A sanitised build makes several times as many calls, each of its starts is slow, and most are not pinfold's own.
-    const long stride = pinfold::testing::slow_machine() ? 15 : 1 + std::ranges::count(all_calls, '\n') / 250;
-    std::istringstream calls(all_calls);
-    int points = 0;
-    for (std::string call; std::getline(calls, call);) {
-        const std::string name = call.substr(0, call.find('('));
-        if (name.size() == call.size()) continue;
-        const int number = ++counts[name];
-        if (++points % stride != 0) continue;
-        CAPTURE(call);
-        CHECK(create_traced({"-e", "inject=" + name + ":signal=KILL:when=" + std::to_string(number)}) != 1);
-        const Ended deleted = verb(bundle, {"delete", "--force", bundle.id()});
-        CHECK_MESSAGE(deleted.status == 0, deleted.err);
-        CHECK_FALSE(exists(bundle));
-        CHECK(cgroups_named(bundle.id()).empty());
-    }
-    CHECK(points > 50);
-}
-
 TEST_CASE("lifecycle: create that is told to end while it waits for a hook undoes everything") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
@@ -354,65 +311,5 @@ TEST_CASE("lifecycle: create that is told to end while it waits for a hook undoe
         CHECK(ended.status == 1);
         CHECK(ended.err.find("interrupted by signal 15") != std::string::npos);
         CHECK_FALSE(exists(bundle));
-    }
-}
-
-TEST_CASE("lifecycle: who changes a container waits for the other one to be done") {
-    NEEDS_ROOT();
-    PINFOLD_ONLY();
-    Bundle bundle;
-    waiting(bundle);
-    const std::string reached = bundle.host() / "reached";
-    const std::string gate = bundle.host() / "gate";
-    REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
-    bundle.config["hooks"]["prestart"] =
-        json::array({{{"path", "/bin/sh"}, {"args", {"sh", "-c", "echo > " + reached + "; read line < " + gate}}}});
-    bundle.write_config();
-    Process creating(bundle.verb(create_words(bundle)), {});
-    await_file(reached);
-    Process deleting(bundle.verb({"delete", "--force", bundle.id()}), {});
-    write_text(gate, "go\n");
-    const Ended created = creating.finish();
-    CHECK_MESSAGE(created.status == 0, created.err);
-    CHECK(deleting.finish().status == 0);
-    CHECK_FALSE(exists(bundle));
-}
-
-TEST_CASE("lifecycle: two hundred cycles by eight processes at once leave nothing") {
-    NEEDS_ROOT();
-    PINFOLD_ONLY();
-    const int cycles = pinfold::testing::slow_machine() ? 3 : 25;
-    Bundle bundle;
-    waiting(bundle).write_config();
-    std::vector<pid_t> workers;
-    for (int worker = 0; worker < 8; ++worker) {
-        const pid_t pid = ::fork();
-        if (pid != 0) {
-            workers.push_back(pid);
-            continue;
-        }
-        const std::string id = bundle.id() + "-" + std::to_string(worker);
-        bool good = true;
-        for (int cycle = 0; cycle < cycles && good; ++cycle) {
-            good = run_program(bundle.verb({"create", "--bundle", bundle.path(), id})).status == 0 &&
-                   run_program(bundle.verb({"start", id})).status == 0 &&
-                   run_program(bundle.verb({"kill", id, "KILL"})).status == 0;
-            // Killed is not yet ended.
-            while (good && run_program(bundle.verb({"delete", id})).status != 0) {
-                good = run_program(bundle.verb({"state", id})).status == 0;
-            }
-        }
-        ::_exit(good ? 0 : 1);
-    }
-    for (const pid_t worker : workers) {
-        int status = -1;
-        CHECK(::waitpid(worker, &status, 0) == worker);
-        CHECK(status == 0);
-    }
-    for (const auto& entry : fs::directory_iterator(bundle.state_root())) {
-        CHECK_MESSAGE(entry.path().filename() == ".seccomp", entry.path().string());
-    }
-    for (int worker = 0; worker < 8; ++worker) {
-        CHECK(cgroups_named(bundle.id() + "-" + std::to_string(worker)).empty());
     }
 }

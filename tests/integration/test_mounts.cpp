@@ -308,14 +308,6 @@ TEST_CASE("mounts: the source may be a symbolic link of the host") {
     CHECK(run_probe(bundle, {{"read", "/etc/file"}}).answer()["text"] == "x");
 }
 
-TEST_CASE("mounts: /proc as a link of the root file system is refused") {
-    NEEDS_ROOT();
-    Bundle bundle;
-    fs::remove(bundle.rootfs() / "proc");
-    fs::create_symlink("/data", bundle.rootfs() / "proc");
-    CHECK(run(bundle).status == 1);
-}
-
 TEST_CASE("mounts: ids of a mount are mapped by uidMappings") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

@@ -25,22 +25,6 @@ TEST_CASE("masked: a file reads as empty and swallows writes, a directory is emp
     CHECK(read_text(bundle.rootfs() / "data/vault/secret") == "secret");
 }
 
-TEST_CASE("masked: the container's own /dev/null is not trusted") {
-    NEEDS_ROOT();
-    PINFOLD_ONLY();
-    Bundle bundle;
-    // A device directory that the container brought along: its null is a link to what it wants to write to.
-    bundle.drop_mount("/dev/mqueue").drop_mount("/dev/shm").drop_mount("/dev/pts").drop_mount("/dev");
-    write_text(bundle.rootfs() / "data/secret", "secret");
-    fs::create_symlink("/data/target", bundle.rootfs() / "dev/null");
-    write_text(bundle.rootfs() / "data/target", "target");
-    bundle.config["linux"]["maskedPaths"] = {"/data/secret"};
-    const Outcome outcome = run_probe(bundle, {{"read", "/data/secret"}, {"write", "/data/secret", "x"}});
-    if (outcome.status == 0) CHECK(outcome.answer(0)["text"] == "");
-    CHECK(read_text(bundle.rootfs() / "data/target") == "target");
-    CHECK(read_text(bundle.rootfs() / "data/secret") == "secret");
-}
-
 TEST_CASE("masked: a symbolic link to a masked place opens nothing") {
     NEEDS_ROOT();
     Bundle bundle;

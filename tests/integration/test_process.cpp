@@ -96,19 +96,6 @@ TEST_CASE("cwd: entered, and made where it is missing") {
     CHECK(fs::is_directory(bundle.rootfs() / "data/new/directory"));
 }
 
-TEST_CASE("cwd: not by a descriptor of the runtime, neither straight nor through a link") {
-    NEEDS_ROOT();
-    Bundle bundle;
-    for (const std::string& fd : std::vector<std::string>{"3", "5", "7", "9"}) {
-        CAPTURE(fd);
-        bundle.config["process"]["cwd"] = "/proc/self/fd/" + fd;
-        CHECK(run(bundle).status != 0);
-        fs::create_symlink("/proc/self/fd/" + fd, bundle.rootfs() / ("link" + fd));
-        bundle.config["process"]["cwd"] = "/link" + fd;
-        CHECK(run(bundle).status != 0);
-    }
-}
-
 TEST_CASE("environment: what is configured, and nothing of the caller's") {
     NEEDS_ROOT();
     Bundle bundle;

@@ -312,7 +312,7 @@ TEST_CASE("sandbox: the audit log tells what was asked for, denied, hit, copied 
         place += 9;
         events += text.substr(place, text.find('"', place) - place) + " ";
     }
-    CHECK(events == "sandbox denied limit end policy sandbox copy exec denied end delete ");
+    CHECK(events == "sandbox receipt denied limit end policy sandbox copy exec receipt denied end delete ");
     CHECK(text.find("forbidden_paths") != std::string::npos);
     CHECK(verb(bundle, {"audit", "verify", log}).status == 0);
     // What cannot be logged is not done.
@@ -375,18 +375,18 @@ TEST_CASE("sandbox: a result has the members that its manual names, and no other
     std::erase(manual, '\\');
     const json result = judge_job(bundle, {{}, {"sh", "-c", "unshare -m; printf '\\377'; exit 1"}, {}}).result;
     REQUIRE(!result["denied"].empty());
-    const json parts[] = {result, result["usage"], result["denied"][0], result["limits"][0]};
+    const json parts[] = {result, result["usage"], result["denied"][0], result["limits"][0], result["receipt"][0]};
     for (const json& part : parts) {
         for (const auto& member : part.items()) {
-            const std::string name = member.key();
+            const std::string& name = member.key();
             CAPTURE(name);
             const bool named = manual.find("*" + name + "*") != std::string::npos ||
                                manual.find("_" + name + "_") != std::string::npos;
             CHECK(named);
         }
     }
-    const char* const top[] = {"status", "exit_code", "signal", "stdout",    "stdout_base64",
-                               "stderr", "usage",     "denied", "truncated", "limits"};
+    const char* const top[] = {"status", "exit_code", "signal",    "stdout", "stdout_base64", "stderr",
+                               "usage",  "denied",    "truncated", "limits", "landlock",      "receipt"};
     for (const char* name : top) {
         CAPTURE(name);
         CHECK(result.contains(name));

@@ -46,15 +46,6 @@ TEST_CASE("streams: much output arrives whole") {
     CHECK(outcome.answer()["text"].get<std::string>().size() == 1 << 20);
 }
 
-TEST_CASE("descriptors: only the standard ones reach the payload") {
-    NEEDS_ROOT();
-    Bundle bundle;
-    const UniqueFd leaked(::open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const json report =
-        report_of(bundle, {.spawn = {.fds = {{3, leaked.get()}, {7, leaked.get()}, {50, leaked.get()}}}});
-    CHECK(numbers(report["fds"]) == json({0, 1, 2}));
-}
-
 TEST_CASE("descriptors: --preserve-fds passes that many, and no more") {
     NEEDS_ROOT();
     Bundle bundle;

@@ -48,6 +48,10 @@ Object count_command(const Arguments& arguments);        // PATH: an ever greate
 Object sleep_forever_command(const Arguments& arguments);
 Object print_command(const Arguments& arguments);  // TEXT to standard error
 
+// do_attacks.cpp: READY, then again and again at each other process; what was reached, when TERM comes
+Object pry_command(const Arguments& arguments);        // descriptors, memory, tracing of those that run another program
+Object overwrite_command(const Arguments& arguments);  // the files of other programs
+
 // do_limits.cpp
 Object hugepages_command(const Arguments& arguments);  // COUNT [noreserve]: pages of 2 MB, touched
 Object disk_command(const Arguments& arguments);       // PATH read|write BLOCK COUNT: past the cache; wall time used
@@ -58,5 +62,8 @@ Object connect_loopback_command(const Arguments& arguments);
 Object winsize_command(const Arguments& arguments);  // READY, then the size at each SIGWINCH until end of input
 Object cat_command(const Arguments& arguments);
 Object read_fd_command(const Arguments& arguments);  // FD
+
+// escape.cpp
+Object escape_command(const Arguments& arguments);  // [GROUP]: a line per attempt to get out
 
 }  // namespace probe

@@ -53,6 +53,9 @@ constexpr std::array kCommands = {
     Command{"count", 1, count_command},
     Command{"sleep-forever", 0, sleep_forever_command},
     Command{"print", 1, print_command},
+    // attacks
+    Command{"pry", 0, pry_command},
+    Command{"overwrite", 0, overwrite_command},
     // limits
     Command{"hugepages", 1, hugepages_command},
     Command{"disk", 4, disk_command},
@@ -62,6 +65,8 @@ constexpr std::array kCommands = {
     Command{"winsize", 0, winsize_command},
     Command{"cat", 0, cat_command},
     Command{"read-fd", 1, read_fd_command},
+    // attacks
+    Command{"escape", 0, escape_command},
 };
 
 int run_command(const Arguments& command) {

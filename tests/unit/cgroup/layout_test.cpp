@@ -11,7 +11,7 @@ using namespace pinfold;
 using namespace pinfold::testing;
 
 TEST_CASE("layout: the hierarchy that is found is one") {
-    const CgroupHost host = find_cgroup_host();
+    const CgroupHost host = find_cgroup_host().value();
     if (host.mount.empty()) SKIP_TEST("cgroup v2 is not mounted");
     CHECK(::access((host.mount + "/cgroup.subtree_control").c_str(), F_OK) == 0);
     CHECK(host.hybrid == host.mount.ends_with("/unified"));
@@ -23,13 +23,13 @@ TEST_CASE("layout: a user without rights finds it not writable") {
     const pid_t child = ::fork();
     if (child == 0) {
         if (::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0) ::_exit(2);
-        ::_exit(find_cgroup_host().writable ? 1 : 0);
+        ::_exit(find_cgroup_host().value().writable ? 1 : 0);
     }
     CHECK(outcome(child) == 0);
 }
 
 TEST_CASE("layout: hierarchies of cgroup v1 have the controllers they are named after") {
-    const CgroupHost host = find_cgroup_host();
+    const CgroupHost host = find_cgroup_host().value();
     if (host.legacy.empty()) SKIP_TEST("cgroup v1 is not mounted");
     for (const auto& entry : host.legacy) {
         const std::string& controller = entry.first;

@@ -68,7 +68,7 @@ private:
 // The same path in all hierarchies of this machine, without cgroup v2; gone at the end of the scope.
 class RealLegacy {
 public:
-    RealLegacy() : place_{"", concat("/pinfold-test-", ::getpid()), find_cgroup_host().legacy, ""} {}
+    RealLegacy() : place_{"", concat("/pinfold-test-", ::getpid()), find_cgroup_host().value().legacy, ""} {}
     RealLegacy(const RealLegacy&) = delete;
     RealLegacy& operator=(const RealLegacy&) = delete;
     ~RealLegacy() {

@@ -23,7 +23,7 @@ namespace pinfold::testing {
 
 class RealGroup {
 public:
-    RealGroup() : host_(find_cgroup_host()), path_(concat("/pinfold-test-", ::getpid())) {}
+    RealGroup() : host_(find_cgroup_host().value()), path_(concat("/pinfold-test-", ::getpid())) {}
     RealGroup(const RealGroup&) = delete;
     RealGroup& operator=(const RealGroup&) = delete;
     ~RealGroup() {

@@ -57,6 +57,18 @@ TEST_CASE("protocol: descriptors travel, and are closed on exec") {
     CHECK(born->fd);
 }
 
+TEST_CASE("protocol: who died before it was told to go on has the last word") {
+    auto ends = Channel::make_pair();
+    REQUIRE(ends);
+    ends->second.send_failure(Error{ENOENT, "mounts: gone", ""});
+    ends->second.close();
+    CHECK(ends->first.send(Message::go));
+    const auto last = ends->first.receive();
+    REQUIRE((last && *last));
+    CHECK((*last)->message == Message::failed);
+    CHECK_FALSE(ends->first.send(Message::ready));
+}
+
 TEST_CASE("protocol: the other side's death is an end, not an error") {
     auto [parent, child] = Channel::make_pair().value();
     REQUIRE(parent.send(Message::go));

@@ -114,6 +114,25 @@ TEST_CASE("state: half-made, broken and foreign directories") {
     CHECK(fs::exists(dir.file("broken/foreign")));
 }
 
+TEST_CASE("state: a container that is being removed exists for nobody but who removes it") {
+    TempDir dir;
+    auto state = StateDir::create(dir.path(), record_of("web"), "{}");
+    REQUIRE(state);
+    state->commit();
+    state->unlock();
+    std::ofstream(dir.file("web/init")) << ::getpid() << " 1";  // which has ended long ago
+    const auto lock = StateLock::take(dir.path(), "web");
+    REQUIRE(lock);
+    REQUIRE(fs::remove(dir.file("web/config.json")));
+    CHECK(load_state(dir.path(), "web")->status == Status::stopped);
+    REQUIRE(fs::remove(dir.file("web/init")));
+    CHECK(load_state(dir.path(), "web").error().code == kNoSuchContainer);
+    CHECK(load_all_states(dir.path())->empty());
+    CHECK(load_what_is_left(dir.path(), "web", false)->status == Status::creating);
+    REQUIRE(fs::remove(dir.file("web/state.json")));
+    CHECK(load_state(dir.path(), "web").error().code == kNoSuchContainer);
+}
+
 TEST_CASE("state: created while its socket waits, running once that is gone") {
     TempDir dir;
     const auto state = StateDir::create(dir.path(), record_of("web"), "{}");
@@ -125,7 +144,7 @@ TEST_CASE("state: created while its socket waits, running once that is gone") {
     REQUIRE(state->mark_created());
     CHECK(load_state(dir.path(), "web")->status == Status::created);
     CHECK(connect_to_start(dir.path(), "web"));
-    forget_start_socket(dir.path(), "web");
+    CHECK(forget_start_socket(dir.path(), "web"));
     CHECK(load_state(dir.path(), "web")->status == Status::running);
     CHECK(connect_to_start(dir.path(), "web").error().code == ENOENT);
 }

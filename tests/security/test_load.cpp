@@ -1,0 +1,131 @@
+// Many containers at once, and many in a row: afterwards the machine is as it was before.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+
+#include "sandbox.hpp"
+#include "support/tried.hpp"
+
+namespace pinfold::integration {
+
+namespace {
+
+size_t scaled(size_t count) { return testing::slow_machine() ? count / 20 : count; }
+
+size_t entries_of(const fs::path& directory, const std::string& prefix = "") {
+    std::error_code error;
+    size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(directory, error)) {
+        if (entry.path().filename().string().starts_with(prefix)) ++count;
+    }
+    return count;
+}
+
+size_t groups_of(const Bundle& bundle) {
+    size_t count = 0;
+    for (const HostMount& mount : host_mounts()) {
+        const bool groups = mount.type == "cgroup2" || mount.type == "cgroup";
+        if (groups) count += entries_of(fs::path(mount.point) / "pinfold", bundle.id());
+    }
+    return count;
+}
+
+// All that containers of this bundle could have left, by number.
+json traces(const Bundle& bundle) {
+    const std::string mounts = mount_table();
+    return {{"descriptors", entries_of("/proc/self/fd")},
+            {"processes", children().size()},
+            {"mounts", std::ranges::count(mounts, '\n')},
+            {"groups", groups_of(bundle)},
+            {"states", entries_of(bundle.state_root(), bundle.id())}};
+}
+
+// Of the kernel, in kilobytes: others use it as well, so this is told and not judged.
+long kernel_memory() {
+    std::istringstream info(read_text("/proc/meminfo"));
+    for (std::string name; info >> name;) {
+        long value = 0;
+        if (name == "SUnreclaim:" && info >> value) return value;
+    }
+    return 0;
+}
+
+// What was there before is there afterwards, and nothing else.
+class SameAfterwards {
+public:
+    explicit SameAfterwards(const Bundle& bundle) : bundle_(bundle), before_(traces(bundle)) {}
+    ~SameAfterwards() {
+        CHECK(traces(bundle_) == before_);
+        std::printf("     kernel memory that cannot be reclaimed: %+ld kB\n", kernel_memory() - memory_);
+    }
+    SameAfterwards(const SameAfterwards&) = delete;
+    SameAfterwards& operator=(const SameAfterwards&) = delete;
+
+private:
+    const Bundle& bundle_;
+    json before_;
+    long memory_ = kernel_memory();
+};
+
+void count_good(const char* kind, const Ended& ended) {
+    testing::count_tried(kind, ended.status == 0);
+    CHECK_MESSAGE(ended.status == 0, ended.err);
+}
+
+std::vector<std::string> ids(const Bundle& bundle, size_t count) {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < count; ++i) out.push_back(bundle.id() + "-" + std::to_string(i));
+    return out;
+}
+
+size_t running(const Bundle& bundle) {
+    const json listed = json::parse(verb(bundle, {"list", "--format", "json"}).out);
+    return std::ranges::count_if(listed, [](const json& state) { return state["status"] == "running"; });
+}
+
+// Their streams go nowhere: a pipe for each would outlive the test's own end.
+SpawnOptions silently(const UniqueFd& null) { return {.fds = {{1, null.get()}}}; }
+
+}  // namespace
+
+TEST_CASE("load: two hundred containers at once") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.probe({"wait-signal"}).write_config();
+    const std::vector<std::string> all = ids(bundle, scaled(200));
+    const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    const SameAfterwards same(bundle);
+    for (const std::string& id : all) {
+        count_good("containers", run_program(bundle.verb({"create", "--bundle", bundle.path(), id}), silently(null)));
+    }
+    for (const std::string& id : all) count_good("starts", verb(bundle, {"start", id}));
+    CHECK(running(bundle) == all.size());
+    CHECK(children().size() >= all.size());
+    for (const std::string& id : all) count_good("deletes", verb(bundle, {"delete", "--force", id}));
+}
+
+TEST_CASE("load: two thousand containers in a row") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.probe({"exit", "0"}).write_config();
+    const std::vector<std::string> command = bundle.command_line({});
+    const SameAfterwards same(bundle);
+    for (size_t i = 0; i < scaled(2000); ++i) count_good("containers", run_program(command));
+}
+
+TEST_CASE("load: three hundred sandboxes in a row") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const SameAfterwards same(bundle);
+    const SpawnOptions user = normal_user(bundle);
+    for (size_t i = 0; i < scaled(300); ++i) {
+        count_good("sandboxes", run_job(bundle, {{}, {"true"}, i % 3 == 0 ? user : SpawnOptions{}}));
+    }
+}
+
+}  // namespace pinfold::integration

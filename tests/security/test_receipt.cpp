@@ -1,0 +1,202 @@
+// The receipt: what the kernel says before the payload runs. A kernel that lies is made with strace: a call is answered
+// with success and not made, as if its step had been forgotten.
+#include "sandbox.hpp"
+#include "support/tried.hpp"
+
+namespace pinfold::integration {
+
+namespace {
+
+constexpr const char* kStrace = "/usr/bin/strace";
+
+std::vector<std::string> with_lie(const std::string& call, const std::vector<std::string>& words,
+                                  const std::string& when = "1+") {
+    std::vector<std::string> line = {kStrace,
+                                     "-f",
+                                     "-qq",
+                                     "-o",
+                                     "/dev/null",
+                                     "-e",
+                                     "trace=" + call,
+                                     "-e",
+                                     "inject=" + call + ":retval=0:when=" + when};
+    line.insert(line.end(), words.begin(), words.end());
+    return line;
+}
+
+std::vector<std::string> job_words(const Bundle& bundle, const std::vector<std::string>& options) {
+    std::vector<std::string> words = bundle.verb({"sandbox", "--name", bundle.id()});
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "echo", "it runs"});
+    return words;
+}
+
+const json* line_of(const json& receipt, const std::string& name) {
+    for (const json& line : receipt) {
+        if (line["name"] == name) return &line;
+    }
+    return nullptr;
+}
+
+bool all_hold(const json& receipt) {
+    for (const json& line : receipt) {
+        if (line["holds"] != true) return false;
+    }
+    return !receipt.empty();
+}
+
+struct Lie {
+    const char* call;
+    const char* when;  // which of a process's calls
+    const char* line;
+};
+
+// In a sandbox. Others, such as prctl, are noticed by the steps that follow.
+constexpr Lie kLies[] = {
+    {"capset", "1+", "capabilities.permitted"},
+    {"mount_setattr", "1+", "readonly_paths"},
+    {"unshare", "1+", "namespaces"},
+    {"setresgid", "2", "group"},
+};
+
+}  // namespace
+
+TEST_CASE("receipt: a sandbox's result says what the kernel says") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const json receipt = judge_job(bundle, {{"--memory", "64m"}, {"true"}, {}}).result["receipt"];
+    CAPTURE(receipt.dump(1));
+    CHECK(all_hold(receipt));
+    for (const char* name : {"user",
+                             "group",
+                             "groups",
+                             "capabilities.bounding",
+                             "capabilities.effective",
+                             "capabilities.permitted",
+                             "capabilities.inheritable",
+                             "capabilities.ambient",
+                             "no_new_privs",
+                             "seccomp.mode",
+                             "seccomp.filters",
+                             "RLIMIT_NPROC",
+                             "uid_map",
+                             "gid_map",
+                             "namespaces",
+                             "root",
+                             "mounts",
+                             "masked_paths",
+                             "readonly_paths",
+                             "cgroup"}) {
+        CAPTURE(name);
+        CHECK(line_of(receipt, name) != nullptr);
+    }
+    CHECK((*line_of(receipt, "capabilities.effective"))["found"] == "0000000000000000");
+    CHECK((*line_of(receipt, "no_new_privs"))["found"] == "1");
+    CHECK((*line_of(receipt, "seccomp.mode"))["found"] == "2");
+    const json* memory = line_of(receipt, has_controller("memory") ? "memory.max" : "memory.limit_in_bytes");
+    REQUIRE(memory != nullptr);
+    CHECK((*memory)["found"] == std::to_string(64 << 20));
+}
+
+TEST_CASE("receipt: a normal user's sandbox has one, too") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const SpawnOptions user = normal_user(bundle);
+    const json receipt = judge_job(bundle, {{}, {"true"}, user}).result["receipt"];
+    CAPTURE(receipt.dump(1));
+    CHECK(all_hold(receipt));
+    CHECK(line_of(receipt, "masked_paths") != nullptr);
+}
+
+TEST_CASE("receipt: a step that the kernel did not take is noticed, and nothing runs") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists(kStrace)) SKIP_TEST("needs strace");
+    const Bundle bundle;
+    for (const Lie& lie : kLies) {
+        CAPTURE(lie.call);
+        const Ended strict = run_program(with_lie(lie.call, job_words(bundle, {}), lie.when));
+        CAPTURE(strict.err);
+        WITHSTANDS(lie.call, strict.status == 125 && strict.out.empty());
+        CHECK(strict.err.find("receipt: not as planned: ") != std::string::npos);
+        CHECK(strict.err.find(std::string(lie.line) + ": planned ") != std::string::npos);
+        CHECK(strict.err.find("hint: ") != std::string::npos);
+    }
+}
+
+TEST_CASE("receipt: with --no-strict it is only told") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists(kStrace)) SKIP_TEST("needs strace");
+    const Bundle bundle;
+    const std::string file = bundle.host() / "result";
+    const Ended ended = run_program(with_lie("mount_setattr", job_words(bundle, {"--no-strict", "--result", file})));
+    CAPTURE(ended.err);
+    CHECK(ended.out == "it runs\n");
+    const json receipt = json::parse(read_text(file))["receipt"];
+    const json* line = line_of(receipt, "readonly_paths");
+    REQUIRE(line != nullptr);
+    CHECK((*line)["holds"] == false);
+    CHECK((*line)["found"].get<std::string>().find("not /proc/") != std::string::npos);
+}
+
+TEST_CASE("receipt: bundles have one with --strict or the annotation, in run, create and exec") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists(kStrace)) SKIP_TEST("needs strace");
+    Bundle bundle;
+    bundle.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_ALLOW"}};
+    CHECK(report_of(bundle, {.args = {"--strict"}})["seccomp"]["mode"] == 2);
+    RunOptions strict{.args = {"--strict"}};
+    WITHSTANDS("seccomp", run_program(with_lie("seccomp", bundle.command_line(strict))).status == 1);
+    const Ended told = run_program(with_lie("seccomp", bundle.command_line(strict)));
+    check_refused(told, "receipt: not as planned: seccomp.mode: planned 2, the kernel says 0");
+    CHECK(run_program(with_lie("seccomp", bundle.command_line({}))).status == 0);
+
+    bundle.config["annotations"] = {{"org.pinfold.strict", "true"}};
+    bundle.probe({"wait-signal"});
+    const Container container(bundle, Container::As::running);
+    CHECK(container.exec_report()["seccomp"]["mode"] == 2);
+    WITHSTANDS(
+        "seccomp in exec",
+        run_program(with_lie("seccomp", bundle.verb({"exec", bundle.id(), "/probe", "print", "x"}))).status != 0);
+}
+
+TEST_CASE("receipt: a limit that was changed between create and start is noticed at start") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const bool unified = has_controller("pids");
+    if (!unified && cgroup1_mount("pids").empty()) SKIP_TEST("no cgroup here limits processes");
+    Bundle bundle;
+    bundle.config["annotations"] = {{"org.pinfold.strict", "true"}};
+    bundle.config["linux"]["resources"]["pids"] = {{"limit", 20}};
+    bundle.probe({"print", "it runs"});
+    const Container container(bundle, Container::As::created);
+    const fs::path group = (unified ? cgroup2_mount() : cgroup1_mount("pids")) / "pinfold" / bundle.id();
+    write_text(group / "pids.max", "max");
+    const Ended ended = verb(bundle, {"start", bundle.id()});
+    WITHSTANDS("pids.max", ended.status == 1 && ended.out.empty());
+    CHECK(ended.err.find("pids.max: planned 20, the kernel says max") != std::string::npos);
+}
+
+TEST_CASE("receipt: it is in the audit log") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const std::string log = bundle.host() / "log";
+    std::vector<std::string> words = runtime_command();
+    words.insert(words.end(),
+                 {"--root", bundle.state_root(), "--audit", log, "sandbox", "--name", bundle.id(), "--", "true"});
+    REQUIRE(run_program(words).status == 0);
+    std::istringstream lines(read_text(log));
+    json receipt;
+    for (std::string line; std::getline(lines, line);) {
+        const json event = json::parse(line);
+        if (event["event"] == "receipt") receipt = event["lines"];
+    }
+    CHECK(all_hold(receipt));
+}
+
+}  // namespace pinfold::integration
