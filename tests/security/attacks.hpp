@@ -41,7 +41,7 @@ std::vector<std::string> links_for(const std::string& name, const Vault& vault);
 // Puts a link where there is a directory, a file, a link or nothing.
 void plant(const fs::path& place, const std::string& target);
 
-// Exchanges two names as fast as it can, in a process of its own.
+// Exchanges two names again and again, in a process of its own.
 class Exchanger {
 public:
     Exchanger(const fs::path& one, const fs::path& other);
