@@ -66,14 +66,15 @@ TEST_CASE("CVE-2025-52565: /dev/console, or what leads to the terminals, is a li
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const char* name : {"console", "ptmx", "tty", "pts"}) {
-        for (const std::string& target : kTargets) check_trap(name, target, true);
+        for (const std::string& target : sampled(kTargets)) check_trap(name, target, true);
     }
 }
 
 TEST_CASE("crun CVE-2026-88264, CVE-2026-88265: links in place of terminals and of null are not given away") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    for (const char* name : {"pts/ptmx", "pts/0", "pts/1", "console", "null", "stdin", "stdout"}) {
+    const std::vector<std::string> names = {"pts/ptmx", "pts/0", "pts/1", "console", "null", "stdin", "stdout"};
+    for (const std::string& name : sampled(names)) {
         for (const char* target : {"SECRET", "NEW", "/proc/sys/kernel/core_pattern"}) check_trap(name, target, false);
     }
     // Without a terminal the standard streams are all there is to give away.
@@ -93,7 +94,7 @@ TEST_CASE("crun CVE-2026-88264: exec opens its terminal past the links that a co
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const char* name : {"pts", "ptmx", "console", "tty"}) {
-        for (const std::string& target : kTargets) {
+        for (const std::string& target : sampled(kTargets)) {
             Bundle bundle;
             const Vault vault(bundle);
             const std::string link = target == "SECRET" ? vault.secret()

@@ -276,7 +276,7 @@ TEST_CASE("judge0 CVE-2024-28185, CVE-2024-28189: results behind links that a jo
     };
     const Row rows[] = {{"result", "result"},  {"tree/result", "tree/result"}, {"tree/result", "tree/../tree/result"},
                         {"way", "way/secret"}, {"tree/result", "tree"},        {"tree/deep/result", "tree/."}};
-    for (const std::string& target : targets) {
+    for (const std::string& target : sampled(targets)) {
         for (const Row& row : rows) {
             INFO(std::string(row.link), " -> ", target, ", and ", std::string(row.result), " is wanted");
             const Ended ended =

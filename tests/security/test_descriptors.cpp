@@ -15,8 +15,8 @@ namespace {
 
 using As = Container::As;
 
-constexpr int kFirstLeaked = 3;
-constexpr int kLastLeaked = 20;
+// All that a runtime may have open itself at that time, and more.
+const std::vector<int> kLeaked = {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
 
 // A program with an interpreter in its head does not start in an empty root.
 bool is_static(const std::string& program) {
@@ -34,7 +34,7 @@ std::string program_file() {
 // A caller that leaves a directory of the host open.
 SpawnOptions leaking(const UniqueFd& directory) {
     SpawnOptions spawn;
-    for (int fd = kFirstLeaked; fd <= kLastLeaked; ++fd) spawn.fds.push_back({fd, directory.get()});
+    for (const int fd : kLeaked) spawn.fds.push_back({fd, directory.get()});
     return spawn;
 }
 
@@ -60,7 +60,7 @@ std::vector<std::string> names_of(int fd) {
 }
 
 void plant_links(const Bundle& bundle) {
-    for (int fd = kFirstLeaked; fd <= kLastLeaked; ++fd) {
+    for (const int fd : kLeaked) {
         const std::string number = std::to_string(fd);
         plant(bundle.rootfs() / "links" / number, "/proc/self/fd/" + number);
         plant(bundle.rootfs() / "links" / ("below-" + number), "../proc/self/fd/" + number + "/tmp");
@@ -175,8 +175,8 @@ TEST_CASE("CVE-2024-21626: no working directory by a descriptor of the runtime o
     const SpawnOptions spawn = leaking(leaked);
     Bundle bundle;
     plant_links(bundle);
-    for (int fd = kFirstLeaked; fd <= kLastLeaked; ++fd) {
-        for (const std::string& name : names_of(fd)) {
+    for (const int fd : sampled(kLeaked)) {
+        for (const std::string& name : sampled(names_of(fd))) {
             INFO("cwd ", name);
             bundle.config["process"]["cwd"] = name;
             const Outcome outcome = run(bundle, {.spawn = spawn});
@@ -190,8 +190,8 @@ TEST_CASE("CVE-2024-21626: no working directory by a descriptor of the runtime o
     bundle.config["process"]["cwd"] = "/";
     bundle.probe({"wait-signal"});
     const Container container(bundle, As::running, {.spawn = spawn});
-    for (int fd = kFirstLeaked; fd <= kLastLeaked; ++fd) {
-        for (const std::string& name : names_of(fd)) {
+    for (const int fd : sampled(kLeaked)) {
+        for (const std::string& name : sampled(names_of(fd))) {
             INFO("cwd ", name);
             const Ended ended = container.exec({"--cwd", name}, {"/probe", "report"}, spawn);
             WITHSTANDS("exec", is_refused(ended, "cwd: ") && ended.out.empty());

@@ -29,7 +29,8 @@ void check_link_refused_everywhere(const std::string& path, const std::string& t
     Bundle bundle;
     const Vault vault(bundle);
     const std::string name = fs::path(path).filename();
-    for (const std::string& target : links_for(name, vault)) check_link_refused(path, type, destination, target);
+    for (const std::string& target : sampled(links_for(name, vault)))
+        check_link_refused(path, type, destination, target);
 }
 
 // Nodes, links and directories of the image, for a look at where the runtime made some.
@@ -102,7 +103,7 @@ TEST_CASE("CVE-2019-16884: a volume on /proc, or in it, does not get what is mea
                                              "/data/link/attr",
                                              "//proc//sys",
                                              "/data/../proc/keys"};
-    for (const std::string& place : places) {
+    for (const std::string& place : sampled(places)) {
         for (const std::string type : {"tmpfs", "bind"}) {
             Bundle bundle;
             INFO("root: ", type, " on ", place);
@@ -144,7 +145,7 @@ TEST_CASE("crun CVE-2026-47766, CVE-2026-41579: /dev of an image is a link") {
         Bundle bundle;
         targets = links_for("dev", Vault(bundle));
     }
-    for (const std::string& target : targets) {
+    for (const std::string& target : sampled(targets)) {
         for (const bool mounted : {true, false}) {
             Bundle bundle;
             INFO("dev -> ", target, std::string(mounted ? ", with a tmpfs" : ""));
@@ -171,7 +172,7 @@ TEST_CASE("crun CVE-2025-24965: a link in place of every file that is made in an
                                             "dev/stdout", "dev/stderr",  "dev/core",   "dev/pts",    "dev/shm",
                                             "dev/mqueue", "dev/own",     "etc/bound",  "work",       "config.json",
                                             ".pinfold",   "state",       "etc/passwd", "etc/group",  "etc/hostname"};
-    for (const std::string& name : names) {
+    for (const std::string& name : sampled(names)) {
         for (const bool dangling : {true, false}) {
             Bundle bundle;
             INFO("a link at ", name);

@@ -75,7 +75,7 @@ TEST_CASE("CVE-2025-31133, youki CVE-2025-62161: the container's own /dev/null i
         Bundle bundle;
         for (const std::string& link : links_to(Vault(bundle).secret())) targets.push_back(link);
     }
-    for (const std::string& target : targets) check_fake_null(target);
+    for (const std::string& target : sampled(targets)) check_fake_null(target);
 }
 
 TEST_CASE("CVE-2025-31133: a /dev/null that is another one each time it is looked at") {
@@ -106,7 +106,7 @@ TEST_CASE("CVE-2025-52881, youki CVE-2025-62596: what is meant for a sysctl goes
                                               "/proc/sys/kernel", "/proc/sys"};
     const std::string before = host_settings();
     for (const std::string& place : places) {
-        for (const std::string& source : sources) {
+        for (const std::string& source : sampled(sources)) {
             Bundle bundle;
             INFO("root: ", source, " on ", place);
             bundle.config["linux"]["sysctl"] = {{"net.ipv4.ip_forward", "1"}};
