@@ -107,8 +107,8 @@ bool await_readable(int fd) {
 
 std::string await_file(const std::string& path) {
     const UniqueFd changes(::inotify_init1(IN_CLOEXEC));
-    REQUIRE(::inotify_add_watch(changes.get(), path.substr(0, path.rfind('/')).c_str(), IN_MOVED_TO | IN_CLOSE_WRITE) >=
-            0);
+    REQUIRE(::inotify_add_watch(changes.get(), path.substr(0, path.rfind('/')).c_str(),
+                                IN_MOVED_TO | IN_MODIFY | IN_CLOSE_WRITE) >= 0);
     for (;;) {
         std::string text;
         const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
