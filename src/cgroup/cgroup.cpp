@@ -191,6 +191,8 @@ void Cgroup::remove() noexcept {
     if (owner_ == 0 || owner_ != ::getpid()) return;
     owner_ = 0;
     fd_.reset();
+    // Tried again: the state goes as well, and then nobody else knows of the group.
+    if (remove_cgroup(made_)) return;
     if (const auto removed = remove_cgroup(made_); !removed) log_warning(removed.error().message);
 }
 
