@@ -12,9 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <initializer_list>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -60,11 +62,10 @@ Result<void> give_up_all() {
 }
 
 // Only these stay open.
-Result<void> keep_descriptors(UniqueFd& signals, UniqueFd& timer, Channel& link) {
-    const int kept[] = {signals.get(), timer.get(), link.fd()};
-    const int top = std::max({kept[0], kept[1], kept[2]}) + 1;
+Result<void> keep_descriptors(std::initializer_list<int> kept) {
+    const int top = std::max(kept) + 1;
     for (int fd = 0; fd < top; ++fd) {
-        if (fd != kept[0] && fd != kept[1] && fd != kept[2]) ::close(fd);
+        if (std::ranges::find(kept, fd) == kept.end()) ::close(fd);
     }
     if (::close_range(static_cast<unsigned>(top), UINT_MAX, 0) != 0) return errno_error("close_range");
     return {};
@@ -182,13 +183,13 @@ Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channe
     UniqueFd signals = TRY(hold_back_signals());
     UniqueFd timer = TRY(start_timer(plan.lifetime));
     TRY(give_up_all());
+    TRY(keep_descriptors({signals.get(), timer.get(), context.link.fd(), pidfd.get(), launcher.fd()}));
     if (!plan.payload) TRY(launcher.send(Message::ready));
     // The payload cannot go on before the launcher knows of it, and then finds a keeper that has let go of everything.
     // The launcher takes the end of this channel for the payload's start.
     launcher.close();
     if (plan.payload) TRY(context.link.send_born(0, pidfd.get()));
     pidfd.reset();
-    TRY(keep_descriptors(signals, timer, context.link));
     Keeper(payload, plan.alone, std::move(signals), std::move(timer), std::move(context.link)).keep();
 }
 

@@ -160,10 +160,20 @@ int interruptible(const Plan& plan, const SignalForwarder& signals) {
     return runs_hooks(plan.hooks) ? signals.fd() : -1;
 }
 
+// Of a keeper that has ended. Its payload, which has ended with it, may have spoken before.
+Error last_words(const Channel& channel) {
+    for (;;) {
+        Result<std::optional<Packet>> packet = channel.receive();
+        if (!packet) return packet.error();
+        if (!*packet) return plain_error("the sandbox's first process was killed while it was set up");
+        if ((*packet)->message == Message::failed) return (*packet)->error;
+    }
+}
+
 // What the other end of the link says next. If it says nothing, the launcher's channel has the reason.
 Result<Packet> expect_from_keeper(const Channel& link, const Channel& channel, Message wanted) {
     std::optional<Packet> packet = TRY(link.receive());
-    if (!packet) return expect(channel, wanted);
+    if (!packet) return last_words(channel);
     if (packet->message != wanted) return plain_error("keeper and supervisor disagree on what comes next");
     return std::move(*packet);
 }

@@ -43,9 +43,13 @@ Result<void> send_listener(int listener, const ListeningProcess& process, const 
 
 }  // namespace
 
+bool has_listener(const std::optional<SeccompFilter>& filter) {
+    return filter && (filter->flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
+}
+
 // The kernel takes the lowest number that is free.
 Result<ListenerOffer> offer_listener(const std::optional<SeccompFilter>& filter, int any) {
-    if (!filter || (filter->flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) == 0) return ListenerOffer{};
+    if (!has_listener(filter)) return ListenerOffer{};
     const UniqueFd next(::dup(any));
     if (!next) return errno_error("dup");
     return ListenerOffer{next.get(), handed_over.address()};

@@ -14,6 +14,8 @@
 
 namespace pinfold {
 
+bool has_listener(const std::optional<SeccompFilter>& filter);
+
 // The child: what it will announce; empty where the filter has no listener. `any` is an open descriptor.
 Result<ListenerOffer> offer_listener(const std::optional<SeccompFilter>& filter, int any);
 // Returns under the filter, when the listener is where it belongs.

@@ -12,6 +12,7 @@
 #include <climits>
 
 #include "base/fs.hpp"
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "kernel/apparmor.hpp"
 #include "kernel/fd_passing.hpp"
@@ -95,6 +96,16 @@ Result<void> restrict_rights(const ProcessPlan& process, const std::optional<Sec
     return {};
 }
 
+// Who waits holds nothing that others wait to see closed: the parent may die meanwhile, and with it its end of a link,
+// or a lock.
+Result<void> hold_only(const Channel& channel, unsigned first) {
+    stop_logging();
+    const auto kept = static_cast<unsigned>(channel.fd());
+    if (kept > first && ::close_range(first, kept - 1, 0) != 0) return errno_error("close_range");
+    if (::close_range(kept + 1, UINT_MAX, 0) != 0) return errno_error("close_range");
+    return {};
+}
+
 }  // namespace
 
 Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const Outfit& outfit, const Channel& channel) {
@@ -149,6 +160,7 @@ Result<void> let_go(const ProcessPlan& process, const Outfit& outfit) {
 
 Result<void> execute_payload(const ProcessPlan& process, const Executable& executable, const Outfit& outfit,
                              const Channel& channel) {
+    if (process.held || has_listener(outfit.filter)) TRY(hold_only(channel, 3 + process.preserve_fds));
     Readiness readiness{.listener = TRY_IN("seccomp listener", offer_listener(outfit.filter, channel.fd()))};
     if (process.held) readiness.gate = gate.address();
     TRY(channel.send_ready(readiness));
