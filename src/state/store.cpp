@@ -246,6 +246,9 @@ Result<ContainerState> load_state(const std::string& root, const std::string& id
 Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id) {
     const UniqueFd dir = TRY(open_state_dir(root, id));
     Result<ContainerState> loaded = load_record(dir.get(), root, id);
+    // What is no record will never be one; what could not be read may be, the next time.
+    const int code = loaded ? 0 : loaded.error().code;
+    if (code != 0 && code != ELOOP && code != EISDIR) return loaded;
     if (!loaded) log_warning(concat(loaded.error().message, "; a cgroup of the container, if it had one, is left"));
     ContainerState state = loaded ? std::move(loaded).value() : ContainerState{.record = {.id = id}};
     TRY(add_status(dir.get(), state));
