@@ -164,6 +164,9 @@ OwnWords find_own_words() {
 }
 
 Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channel& launcher) {
+    // While the payload's process had a copy, the keeper would not see the end of a supervisor that dies early; and
+    // that process, under its filter and without its listener, would wait for ever.
+    ::close(context.supervisors_end);
     if (!plan.script_path.empty()) TRY_IN("script", write_script(plan.script_path, plan.script));
     if (plan.waits) {
         TRY(context.link.send(Message::created));

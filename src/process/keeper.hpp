@@ -32,6 +32,7 @@ OwnWords find_own_words();
 
 struct KeeperContext {
     Channel link;
+    int supervisors_end = -1;  // of the link: inherited, and to be closed
     OwnWords words;
 };
 

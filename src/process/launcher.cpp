@@ -206,7 +206,7 @@ Result<UniqueFd> await_goal(const Launch& how, const Channel& channel, const Chi
 // The supervisor's end of the link to a keeper; the other goes to the child.
 Result<Channel> give_link(InitContext& context) {
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
-    context.keeper.emplace(KeeperContext{std::move(ends.second), find_own_words()});
+    context.keeper.emplace(KeeperContext{std::move(ends.second), ends.first.fd(), find_own_words()});
     return std::move(ends.first);
 }
 
