@@ -77,8 +77,7 @@ World::World(const Scenario& scenario)
     require(verb({"create", "--bundle", neighbour_->path(), neighbour_->id()}, null.get()));
     require(verb({"start", neighbour_->id()}));
     neighbour_state_ = look_at_neighbour();
-    for (const fs::path group : cgroups_named(neighbour_->id()))
-        groups_.push_back(group.parent_path() / bundle_->id());
+    for (const fs::path group : cgroups_named(neighbour_->id())) groups_.push_back(group.parent_path() / bundle_->id());
     mounts_ = mount_table();
 }
 
@@ -203,7 +202,9 @@ std::string World::judge(const Fault& fault, const Traced& traced) {
     if (killed && traced.status == 128 + SIGKILL) return "";
     if (traced.status == 0) {
         const std::string missing = scenario_.missing(*this);
-        return killed && !missing.empty() && status() == "stopped" ? "" : missing;
+        if (!killed || missing.empty()) return missing;
+        // A detached program of exec that was killed has no state to tell it.
+        return scenario_.words.front() == "exec" || status() == "stopped" ? "" : missing;
     }
     // 255 is what engines expect of an exec that failed.
     if (traced.status >= 128 && traced.status != 255)
