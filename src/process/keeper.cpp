@@ -100,11 +100,16 @@ private:
         else if (number == SIGTERM || number == SIGINT) ::_exit(0);
     }
 
+    // Who cannot say how the payload ended ends as well: the supervisor tells that from a keeper that was killed.
     void reap() {
-        siginfo_t end{};
-        while (::waitid(P_ALL, 0, &end, WEXITED | WNOHANG) == 0 && end.si_pid != 0) {
-            if (end.si_pid == payload_) finish(end);
-            end.si_pid = 0;
+        for (siginfo_t end{};; end = {}) {
+            if (::waitid(P_ALL, 0, &end, WEXITED | WNOHANG) != 0) {
+                if (errno == ECHILD) return;
+                if (errno != EINTR) ::_exit(1);
+            } else if (end.si_pid == 0) {
+                return;
+            }
+            if (end.si_pid != 0 && end.si_pid == payload_) finish(end);
         }
     }
 

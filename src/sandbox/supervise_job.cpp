@@ -146,7 +146,10 @@ Result<void> Supervisor::take_report() {
     if (packet) return {};
     TRY(pinfold::await_end(watch_.process));  // the keeper is dying
     done_ = true;
-    return {};
+    siginfo_t end{};
+    const bool known = ::syscall(SYS_waitid, P_PIDFD, watch_.process, &end, WEXITED | WNOWAIT, nullptr) == 0;
+    if (!known || end.si_code != CLD_EXITED || end_.timed_out) return {};
+    return plain_error("the sandbox's first process failed, and cannot tell how the program ended");
 }
 
 // A keeper's end says nothing of the payload; a payload's own does.
