@@ -82,6 +82,7 @@ public:
 
     [[noreturn]] void keep() {
         if (alone_) link_.close();
+        reap();  // a payload's process that was killed before its signal was held back
         for (;;) {
             pollfd slots[] = {{signals_.get(), POLLIN, 0}, {link_.fd(), POLLIN, 0}, {timer_.get(), POLLIN, 0}};
             if (::poll(slots, 3, -1) < 0 && errno != EINTR) ::_exit(1);
