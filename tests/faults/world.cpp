@@ -39,7 +39,7 @@ bool all_children_ended() {
     ::sigemptyset(&child);
     ::sigaddset(&child, SIGCHLD);
     ::sigprocmask(SIG_BLOCK, &child, nullptr);
-    const timespec patience{testing::slow_machine() ? 20 : 2, 0};
+    const timespec patience{testing::slow_machine() ? 20 : 10, 0};
     for (;;) {
         const pid_t pid = ::waitpid(-1, nullptr, WNOHANG | __WALL);
         if (pid < 0 && errno == ECHILD) return true;

@@ -98,7 +98,7 @@ bool drain(int fd, std::string& text) {
 
 }  // namespace
 
-std::chrono::milliseconds patience() { return std::chrono::seconds(testing::slow_machine() ? 120 : 10); }
+std::chrono::milliseconds patience() { return std::chrono::seconds(testing::slow_machine() ? 120 : 30); }
 
 bool await_readable(int fd) {
     pollfd source{fd, POLLIN, 0};
