@@ -125,7 +125,8 @@ Result<HostPath> locate(int fd, const MountTable& mounts) {
     found.filesystem = mount->type;
     const std::string_view rest = std::string_view(found.path).substr(mount->point == "/" ? 0 : mount->point.size());
     const bool at_root = rest.empty() || rest == "/";
-    found.place = {mount->root.device, at_root ? mount->root.path : entry_path(mount->root.path, rest.substr(1))};
+    found.place = mount->root;
+    if (!at_root) found.place.path = entry_path(mount->root.path, rest.substr(1));
     return found;
 }
 
