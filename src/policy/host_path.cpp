@@ -87,7 +87,7 @@ bool is_within(std::string_view path, std::string_view directory) {
     return path.size() == directory.size() || directory.ends_with('/') || path[directory.size()] == '/';
 }
 
-bool is_within(const Place& place, const Place& directory) {
+bool is_within(const DevicePath& place, const DevicePath& directory) {
     return !place.device.empty() && place.device == directory.device && is_within(place.path, directory.path);
 }
 

@@ -18,14 +18,14 @@ struct Inode {
     bool operator==(const Inode&) const = default;
 };
 
-struct Place {
+struct DevicePath {
     std::string device;  // "8:1"; empty: not known
     std::string path;    // from the file system's own root
 };
 
 struct MountEntry {
     int id = 0;
-    Place root;  // what of its file system is mounted
+    DevicePath root;  // what of its file system is mounted
     std::string point;
     std::string type;
 };
@@ -39,7 +39,7 @@ struct HostPath {
     std::string path;
     Inode self;
     mode_t mode = 0;
-    Place place;
+    DevicePath place;
     std::string filesystem;     // its type; empty where the mount is not in our mount namespace
     std::vector<Inode> around;  // itself and, if asked for, every directory above it
 };
@@ -51,7 +51,7 @@ Result<HostPath> locate_with_parents(int fd, const MountTable& mounts);
 
 // Whether the path is the directory or lies below it; as text, so both have to be without links and dots.
 bool is_within(std::string_view path, std::string_view directory);
-bool is_within(const Place& place, const Place& directory);
+bool is_within(const DevicePath& place, const DevicePath& directory);
 
 // "/a" and "b" to "/a/b", with "/" as a directory like others.
 std::string entry_path(std::string_view directory, std::string_view name);

@@ -37,8 +37,8 @@ TEST_CASE("host path: within is by whole names") {
     CHECK(is_within("/root", "/"));
     CHECK_FALSE(is_within("/rootless", "/root"));
     CHECK_FALSE(is_within("/", "/root"));
-    CHECK_FALSE(is_within(Place{"8:1", "/x"}, Place{"8:2", "/"}));
-    CHECK_FALSE(is_within(Place{}, Place{}));
+    CHECK_FALSE(is_within(DevicePath{"8:1", "/x"}, DevicePath{"8:2", "/"}));
+    CHECK_FALSE(is_within(DevicePath{}, DevicePath{}));
 }
 
 TEST_CASE("host path: a file knows its directories, up to the root") {
