@@ -41,13 +41,18 @@ Result<Place> find_host_place(const std::string& path) {
                       [](const std::string& one, int flags) { return open_at(AT_FDCWD, one, flags | O_NOFOLLOW); });
 }
 
+// In there, a link leads to nothing but the container's own.
+CopyLimits inward(CopyLimits limits) {
+    limits.outward_links = true;
+    return limits;
+}
+
 // The container's side of a copy in: what arrives is placed, and then said to be done.
-WorkInside receiver_at(const std::string& inside, const std::string& name, CopyLimits limits) {
-    limits.outward_links = true;  // in there, a link leads to nothing but the container's own
+WorkInside receiver_at(const std::string& inside, const std::string& name, const CopyLimits& limits) {
     return [=](const RootFd& root, const OwnFds& own, const Stream& stream) -> Result<void> {
         const auto open = [&](const std::string& path, int flags) { return root.open(path, flags); };
         const Place place = TRY(find_place(inside, open));
-        TRY(receive_tree(place, name, limits, own, stream));
+        TRY(receive_tree(place, name, inward(limits), own, stream));
         return stream.send({Word::done});
     };
 }
@@ -86,7 +91,8 @@ Result<CopySummary> send_in(const InsideOf& container, const WorkInside& receive
 Result<CopySummary> copy_opened(const InsideOf& container, int source, const std::string& path,
                                 const WorkInside& receiver, const CopyLimits& limits) {
     const OwnFds own = TRY(OwnFds::open());
-    return send_in(container, receiver, [&](const Stream& to) { return send_tree(source, path, limits, own, to); });
+    return send_in(container, receiver,
+                   [&](const Stream& to) { return send_tree(source, path, inward(limits), own, to); });
 }
 
 Result<void> write_whole(int fd, std::string_view bytes) {

@@ -1,11 +1,9 @@
 // How much a copy may amount to. Both sides count for themselves: neither believes the other.
 #pragma once
 
-#include <cerrno>
 #include <cstdint>
-#include <string>
+#include <string_view>
 
-#include "base/strings.hpp"
 #include "pinfold/result.hpp"
 
 namespace pinfold {
@@ -29,21 +27,11 @@ class CopyBudget {
 public:
     explicit CopyBudget(const CopyLimits& limits) : limits_(limits) {}
 
-    Result<void> add_file(unsigned depth) {
-        if (depth > kMaxCopyDepth) {
-            return Error{EMLINK, concat("the tree is more than ", kMaxCopyDepth, " directories deep"), {}};
-        }
-        if (++used_.files <= limits_.files) return {};
-        return Error{EMFILE, concat("more than ", limits_.files, " files"), "--max-files raises the limit"};
-    }
+    Result<void> add_file(unsigned depth);
+    Result<void> add_bytes(uint64_t count);
 
-    Result<void> add_bytes(uint64_t count) {
-        if (count <= limits_.bytes - used_.bytes) {
-            used_.bytes += count;
-            return {};
-        }
-        return Error{EFBIG, concat("more than ", limits_.bytes, " bytes"), "--max-size raises the limit"};
-    }
+    // Of a link in a directory that is this deep in the tree.
+    Result<void> allow_link(std::string_view target, unsigned depth) const;
 
     const CopySummary& used() const { return used_; }
 

@@ -36,19 +36,6 @@ Error no_name(std::string_view name) { return plain_error(concat(quoted(name), "
 
 Error disagreement() { return plain_error("the two sides of the copy disagree on what comes next"); }
 
-// From a directory this deep in the tree. ".." is counted at the beginning only: after a name, which may be that of
-// another link, it can lead anywhere.
-bool leads_out(std::string_view target, unsigned depth) {
-    if (target.starts_with('/')) return true;
-    bool at_beginning = true;
-    for (const std::string_view part : split(target, '/')) {
-        if (part.empty() || part == ".") continue;
-        if (part != "..") at_beginning = false;
-        else if (!at_beginning || depth-- == 0) return true;
-    }
-    return false;
-}
-
 Result<UniqueFd> open_existing_directory(int parent, const std::string& name) {
     UniqueFd fd(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (fd) return fd;
@@ -59,7 +46,7 @@ Result<UniqueFd> open_existing_directory(int parent, const std::string& name) {
 class Receiver {
 public:
     Receiver(const CopyLimits& limits, const OwnFds& own, const Stream& from)
-        : budget_(limits), outward_links_(limits.outward_links), own_(own), from_(from) {}
+        : budget_(limits), own_(own), from_(from) {}
 
     Result<CopySummary> receive(const Place& place, const std::string& source_name) {
         const Item top = TRY(from_.receive());
@@ -136,15 +123,11 @@ private:
 
     Result<void> place_link(int directory, const std::string& name, const std::string& target, unsigned depth) {
         TRY(budget_.add_file(depth + 1));
-        if (!outward_links_ && leads_out(target, depth)) {
-            return plain_error(concat("the link ", quoted(name), " leads out of the copied tree, to ", quoted(target)))
-                .with_hint("whoever reads the copy would follow it; --outward-links copies it nevertheless");
-        }
+        TRY_IN(quoted(name), budget_.allow_link(target, depth));
         return make_link(directory, target, name);
     }
 
     CopyBudget budget_;
-    bool outward_links_;
     const OwnFds& own_;
     const Stream& from_;
 };

@@ -108,6 +108,7 @@ private:
 
     Result<void> visit_link(const Node& node) {
         const std::string target = TRY(target_of(node));
+        TRY_IN(quoted(node.path), budget_.allow_link(target, node.depth - 1));
         return send({Word::link, 0, node.name, target});
     }
 

@@ -115,6 +115,19 @@ TEST_CASE("receive: more than was allowed, whatever the sender has counted") {
     CHECK(receive(dir.file("5"), deep).error().message.ends_with("directories deep"));
 }
 
+TEST_CASE("receive: links that lead out, whatever the sender has looked at") {
+    for (const std::string_view target : {"..", "/etc/passwd", "sub/../x"}) {
+        CAPTURE(target);
+        const testing::TempDir dir;
+        const Items items{kTop, {Word::link, 0, "link", target}, kUp};
+        const auto refused = receive(dir.file("new"), items);
+        REQUIRE_FALSE(refused);
+        CHECK(refused.error().message.starts_with("'link': the link leads out of the copied tree"));
+        CHECK(names_below(dir.file("new")).empty());
+        CHECK(receive(dir.file("new"), items, {.outward_links = true}));
+    }
+}
+
 TEST_CASE("receive: no bit beyond a mode's ordinary ones") {
     const testing::TempDir dir;
     REQUIRE(receive(dir.file("tool"), {{Word::file, 07777, "", ""}, kUp}));
