@@ -19,6 +19,7 @@ void mapped(Bundle& bundle);
 void rootless(Bundle& bundle);
 void hooked(Bundle& bundle);
 void with_terminal(Bundle& bundle);
+void listened(Bundle& bundle);
 // With few questions: nobody reads the terminal until the verb has ended.
 void on_terminal(Bundle& bundle);
 

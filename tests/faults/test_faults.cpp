@@ -62,6 +62,7 @@ FAULTS("run, limits", .words = kRun, .configure = ends<limited>, .missing = has_
 FAULTS("run, user namespace", .words = kRun, .configure = ends<mapped>, .missing = has_answered)
 FAULTS("run, rootless", .words = kRun, .configure = ends<rootless>, .missing = has_answered, .rootless = true)
 FAULTS("run, hooks", .words = kRun, .configure = ends<hooked>, .missing = has_answered)
+FAULTS("run, listener", .words = kRun, .configure = ends<listened>, .missing = has_answered, .listener = true)
 FAULTS("run, terminal", .words = kRun, .configure = on_terminal, .missing = may_have_answered, .terminal = true)
 
 FAULTS("create", .words = kCreate, .configure = waits<plain>, .missing = was_created)
@@ -77,6 +78,8 @@ FAULTS("create, console",
 FAULTS("start", .before = Stage::created, .words = kStart, .configure = waits<plain>, .missing = was_started)
 FAULTS("start, limits", .before = Stage::created, .words = kStart, .configure = waits<limited>, .missing = was_started)
 FAULTS("start, hooks", .before = Stage::created, .words = kStart, .configure = waits<hooked>, .missing = was_started)
+FAULTS("start, listener", .before = Stage::created, .words = kStart, .configure = waits<listened>,
+       .missing = was_started, .listener = true)
 
 FAULTS("exec", .before = Stage::running, .words = exec_words(), .configure = waits<plain>, .missing = has_answered)
 FAULTS("exec, limits", .before = Stage::running, .words = exec_words(all_questions()), .configure = waits<limited>,

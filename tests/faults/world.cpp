@@ -54,6 +54,7 @@ void require(const Ended& ended) {
 
 void stay_in_background(Bundle& bundle) {
     bundle.config["process"].erase("terminal");
+    bundle.config["linux"].erase("seccomp");  // which may want a listener
     bundle.probe({"wait-signal"});
 }
 
@@ -127,6 +128,7 @@ void World::prepare() {
     errors_ = Output::through_pipe();
     if (scenario_.cold) fs::remove_all(bundle_->state_root() / ".seccomp");
     if (scenario_.console) console_ = std::make_unique<DescriptorSocket>(bundle_->host() / "console");
+    if (scenario_.listener) listener_ = std::make_unique<DescriptorSocket>(bundle_->host() / "listener");
     if (scenario_.before == Stage::none) return;
     require(verb({"create", "--bundle", "BUNDLE", "ID"}, container_.writer()));
     container_.close_writer();
@@ -214,7 +216,7 @@ std::string World::judge(const Fault& fault, const Traced& traced) {
 
 // Without what was asked for.
 std::set<std::string> World::list_files() const {
-    for (const char* name : {"console", "copy"}) fs::remove(bundle_->host() / name);
+    for (const char* name : {"console", "copy", "listener"}) fs::remove(bundle_->host() / name);
     std::istringstream all(bundle_->listing());
     std::set<std::string> out;
     for (std::string name; std::getline(all, name);) {
@@ -246,6 +248,7 @@ std::string World::left_behind() const {
 
 std::string World::clean_up() {
     console_.reset();
+    listener_.reset();
     const Ended deleted = verb({"delete", "--force", "ID"});
     if (deleted.status != 0) return "delete --force: " + deleted.err;
     if (const std::string left = left_behind(); !left.empty()) return left;

@@ -34,6 +34,7 @@ struct Scenario {
     bool rootless = false;
     bool console = false;   // the container has a terminal, handed over by a console socket
     bool terminal = false;  // the caller's, which pinfold passes on
+    bool listener = false;  // a program waits for the filter's listener
     bool cold = false;      // no compiled seccomp filter is there
 };
 
@@ -81,6 +82,7 @@ private:
     std::string mounts_;
     std::set<std::string> files_;
     std::unique_ptr<integration::DescriptorSocket> console_;
+    std::unique_ptr<integration::DescriptorSocket> listener_;
     Output container_;  // what its payload says
     Output said_;       // by the verb, or by the payload that it runs in the foreground
     Output errors_;
