@@ -19,12 +19,26 @@ namespace {
 
 // The kernel's own, which the headers of Debian 12 have in part.
 namespace right {
-constexpr uint64_t execute = 1 << 0, write_file = 1 << 1, read_file = 1 << 2, read_directory = 1 << 3,
-                   remove_directory = 1 << 4, remove_file = 1 << 5, make_character = 1 << 6, make_directory = 1 << 7,
-                   make_file = 1 << 8, make_socket = 1 << 9, make_fifo = 1 << 10, make_block = 1 << 11,
-                   make_symlink = 1 << 12, refer = 1 << 13, truncate = 1 << 14, ioctl_device = 1 << 15;
-constexpr uint64_t bind_tcp = 1 << 0, connect_tcp = 1 << 1;
-constexpr uint64_t abstract_sockets = 1 << 0;
+enum : uint64_t {  // to files
+    execute = 1 << 0,
+    write_file = 1 << 1,
+    read_file = 1 << 2,
+    read_directory = 1 << 3,
+    remove_directory = 1 << 4,
+    remove_file = 1 << 5,
+    make_character = 1 << 6,
+    make_directory = 1 << 7,
+    make_file = 1 << 8,
+    make_socket = 1 << 9,
+    make_fifo = 1 << 10,
+    make_block = 1 << 11,
+    make_symlink = 1 << 12,
+    refer = 1 << 13,
+    truncate = 1 << 14,
+    ioctl_device = 1 << 15,
+};
+enum : uint64_t { bind_tcp = 1 << 0, connect_tcp = 1 << 1 };
+enum : uint64_t { abstract_sockets = 1 << 0 };
 }  // namespace right
 
 constexpr uint64_t kRead = right::execute | right::read_file | right::read_directory;
