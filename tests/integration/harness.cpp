@@ -155,14 +155,18 @@ Bundle::~Bundle() {
 
 // Whatever the runtime leaves is a child of ours by now. What is about to end is given the time to do so.
 void Bundle::check_processes() const {
+    bool left = false;
     for (const pid_t child : children()) {
         const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
         pollfd source{pidfd.get(), POLLIN, 0};
-        if (!pidfd || ::poll(&source, 1, testing::slow_machine() ? 20000 : 1000) == 1) continue;
+        if (!pidfd || ::poll(&source, 1, testing::slow_machine() ? 20000 : 5000) == 1) continue;
         CHECK_MESSAGE(child == 0,
                       "a process: " << child << " " << read_text("/proc/" + std::to_string(child) + "/comm"));
-        ::kill(child, SIGKILL);
-        ::waitpid(child, nullptr, 0);
+        left = true;
+    }
+    // In whichever order they end: the first process of a namespace waits until we have reaped the others.
+    for (; left; left = ::waitpid(-1, nullptr, 0) > 0) {
+        for (const pid_t child : children()) ::kill(child, SIGKILL);
     }
     while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
 }

@@ -195,7 +195,4 @@ void run_attacks(const std::vector<Attack>& attacks) {
     }
 }
 
-double brief_seconds() { return testing::slow_machine() ? 3 : 0.5; }
-std::string brief() { return std::to_string(int(brief_seconds() * 1000)) + "ms"; }
-
 }  // namespace pinfold::integration

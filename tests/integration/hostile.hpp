@@ -79,8 +79,4 @@ struct Attack {
 void run_attacks(const std::vector<Attack>& attacks);
 Judged run_attack(const Attack& attack, As as, Bundle& bundle, const Host& host);
 
-// A deadline that a job which does not end by itself is worth.
-std::string brief();
-double brief_seconds();
-
 }  // namespace pinfold::integration

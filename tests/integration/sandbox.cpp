@@ -25,6 +25,9 @@ SpawnOptions normal_user(Bundle& bundle) {
     return {.uid = kNobodySpecial, .env = {"HOME=/", "XDG_RUNTIME_DIR="}};
 }
 
+double brief_seconds() { return testing::slow_machine() ? 5 : 1; }
+std::string brief() { return std::to_string(int(brief_seconds() * 1000)) + "ms"; }
+
 const json* denied_call(const json& result, const std::string& name) {
     for (const json& call : result["denied"]) {
         if (call["name"] == name) return &call;

@@ -25,6 +25,10 @@ Judged judge_job(const Bundle& bundle, Job job);
 // The job of a normal user, to whom the bundle's directory then belongs.
 SpawnOptions normal_user(Bundle& bundle);
 
+// A deadline that a job which does not end by itself is worth; whatever else it does, it has done by then.
+std::string brief();
+double brief_seconds();
+
 const json* denied_call(const json& result, const std::string& name);
 json limit_of(const json& result, const std::string& name);
 

@@ -300,7 +300,7 @@ TEST_CASE("sandbox: the audit log tells what was asked for, denied, hit, copied 
         words.insert(words.begin() + 1, {"--audit", log});
         return run_program(words);
     };
-    run_logged({"sandbox", "--name", bundle.id(), "--timeout", "300ms", "--", "sh", "-c", "unshare -m; sleep 100"});
+    run_logged({"sandbox", "--name", bundle.id(), "--timeout", brief(), "--", "sh", "-c", "unshare -m; sleep 100"});
     run_logged({"sandbox", "--name", bundle.id(), "--ro-bind", "/root:/x", "--", "true"});
     run_logged({"sandbox", "--name", bundle.id(), "--detach"});
     run_logged({"cp", bundle.host() / "audit.log", bundle.id() + ":/workspace/"});

@@ -90,7 +90,7 @@ TEST_CASE("stay: exec with a deadline ends all that it started, and nothing else
     Process other(bundle.verb({"exec", bundle.id(), "sh", "-c", "echo in; exec sleep 1000"}), SpawnOptions{});
     CHECK(other.read_line() == "in");
     const json result =
-        box.judge({"--timeout", "300ms"},
+        box.judge({"--timeout", brief()},
                   {"sh", "-c", "trap '' TERM; echo before; (setsid sleep 2000 &); unshare -m; sleep 3000"});
     CHECK(result["status"] == "timed_out");
     CHECK(result["stdout"] == "before\n");
@@ -99,7 +99,7 @@ TEST_CASE("stay: exec with a deadline ends all that it started, and nothing else
     CHECK(left.find("sleep 1000") != std::string::npos);
     if (!cgroup2_mount().empty()) CHECK(left.find("sleep 2000") == std::string::npos);
     CHECK(left.find("sleep 3000") == std::string::npos);
-    CHECK(box.exec({"--timeout", "300ms"}, {"sleep", "1000"}).status == 124);
+    CHECK(box.exec({"--timeout", brief()}, {"sleep", "1000"}).status == 124);
     CHECK(box.exec({"--timeout", "100s"}, {"sh", "-c", "exit 7"}).status == 7);
     const json flood = box.judge({"--output-limit", "1000"}, {"sh", "-c", "yes | head -c 100000"});
     CHECK(flood["status"] == "output_limit");
@@ -117,7 +117,7 @@ TEST_CASE("stay: with a command it ends with that; with a timeout, by itself") {
         Bundle bundle;
         const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
         {
-            const Staying box(bundle, {"--timeout", "400ms"}, {"sh", "-c", "trap '' TERM; sleep 1000"}, spawn);
+            const Staying box(bundle, {"--timeout", brief()}, {"sh", "-c", "trap '' TERM; sleep 1000"}, spawn);
             box.await_end();
         }
         const Staying box(bundle, {}, {"sh", "-c", "exec sleep 1000"}, spawn);
