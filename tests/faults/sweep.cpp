@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWorkers = 2;
-constexpr std::chrono::seconds kBudget{5};
+constexpr std::chrono::seconds kBudget{3};
 
 constexpr std::array kErrors = {kKilled, EIO, ENOMEM, ENOSPC, EINTR};
 
