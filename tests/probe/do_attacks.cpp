@@ -57,9 +57,9 @@ std::vector<std::string> names_in(const std::string& path) {
 }
 
 void reach_descriptors(const std::string& proc, Catch& caught) {
-    for (const std::string& fd : names_in(proc + "/fd")) {
-        if (std::stoi(fd) > 2 && Descriptor(proc + "/fd/" + fd, O_PATH) && is_stranger(proc))
-            caught.reached.insert("fd");
+    const std::string directory = proc + "/fd/";
+    for (const std::string& fd : names_in(directory)) {
+        if (std::stoi(fd) > 2 && Descriptor(directory + fd, O_PATH) && is_stranger(proc)) caught.reached.insert("fd");
     }
 }
 
