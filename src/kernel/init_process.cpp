@@ -58,7 +58,10 @@ Result<bool> send_signal(int pidfd, int signal) {
 Result<void> await_end(int pidfd) {
     pollfd ended{pidfd, POLLIN, 0};
     if (::poll(&ended, 1, kPatience) == 1) return {};
-    return plain_error(concat("the process did not end within ", kPatience / 1000, " s of SIGKILL"));
+    return plain_error(concat("the first process did not end within ", kPatience / 1000, " s of SIGKILL"))
+        .with_hint(
+            "it ends after all others of its namespace: one that ps calls defunct has to be reaped by its parent, or "
+            "that has to end; one that waits for a device or a file server cannot be killed");
 }
 
 }  // namespace pinfold

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -289,6 +290,25 @@ TEST_CASE("lifecycle: create killed in the middle leaves what a forced delete re
     creating.signal(SIGKILL);
     creating.finish();
     for (const pid_t child : children()) ::kill(child, SIGKILL);  // the hook is not the container's
+    CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+    CHECK_FALSE(exists(bundle));
+}
+
+TEST_CASE("lifecycle: a forced delete that is held up by who does not reap says so, and works once that has") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), Container::As::running);
+    {
+        Process joined(bundle.verb({"exec", bundle.id(), "/probe", "wait-signal"}), {});
+        CHECK(joined.read_line() == "READY");
+    }
+    // With exec killed, what it ran is a child of ours.
+    const Ended held_up = verb(bundle, {"delete", "--force", bundle.id()});
+    CHECK(held_up.status == 1);
+    CHECK_MESSAGE(held_up.err.find("the first process did not end within 10 s of SIGKILL\nhint: ") != std::string::npos,
+                  held_up.err);
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
     CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
     CHECK_FALSE(exists(bundle));
 }
