@@ -139,7 +139,7 @@ void World::prepare() {
     if (scenario_.before == Stage::stopped) stop();
 }
 
-void World::stop() {
+void World::stop() const {
     const auto pid = json::parse(verb({"state", "ID"}).out).at("pid").get<pid_t>();
     require(verb({"kill", "ID", "KILL"}));
     ::waitpid(pid, nullptr, __WALL);  // orphaned, it is our child

@@ -65,7 +65,7 @@ public:
 private:
     Words command(const Words& words) const;
     void prepare();
-    void stop();
+    void stop() const;
     Traced trace_verb(const Fault* fault);
     std::string judge(const Fault& fault, const Traced& traced);
     std::string clean_up();

@@ -304,12 +304,11 @@ TEST_CASE("judge0 CVE-2024-28185, CVE-2024-28189: links that a job plants where 
         for (const std::string name : {"copy", "result.json"}) {
             INFO(name, " -> ", target.string());
             fs::remove_all(shared / name);
-            const Ended ended = run_job(bundle, {{"--bind", bound, "--result", shared / "result.json", "--copy-out",
-                                                  "/workspace/file:" + (shared / "copy").string()},
-                                                 {"sh", "-c",
-                                                  "echo mine > file; rm -f /shared/" + name + "; " + "ln -s " +
-                                                      target.string() + " /shared/" + name},
-                                                 {}});
+            const Ended ended =
+                run_job(bundle, {{"--bind", bound, "--result", shared / "result.json", "--copy-out",
+                                  "/workspace/file:" + (shared / "copy").string()},
+                                 {"sh", "-c", "echo mine > file; rm -f /shared/$0; ln -s $1 /shared/$0", name, target},
+                                 {}});
             CAPTURE(ended.err);
             WITHSTANDS("a link in the place of " + name, vault.untouched());
             CHECK(fs::symlink_status(shared / name).type() != fs::file_type::not_found);

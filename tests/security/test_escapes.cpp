@@ -125,7 +125,9 @@ void judge(const std::string& place, const std::string& printed, const Names& gr
         if (!line.contains("name") || line["result"] == "absent") continue;
         const std::string name = line["name"];
         if (granted.contains(name)) continue;
-        WITHSTANDS(place + ", " + name + ", " + std::string(line["errno"]), line["result"] == "refused");
+        std::string attempt = place;
+        for (const std::string& part : {name, line["errno"].get<std::string>()}) attempt += ", " + part;
+        WITHSTANDS(attempt, line["result"] == "refused");
     }
 }
 

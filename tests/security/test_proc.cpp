@@ -48,7 +48,7 @@ void check_fake_null(const std::string& target) {
                                                {"write", "/proc/timer_list", "|/evil"},
                                                {"report"}});
     if (outcome.status == 0) {
-        WITHSTANDS("a fake null in a masked file's place", outcome.answer(0)["text"] == "");
+        WITHSTANDS("a fake null in a masked file's place", outcome.answer(0)["text"] == json(""));
         WITHSTANDS("a fake null in a masked file's place", is_masked(outcome.answer(3), "/proc/keys"));
     } else {
         WITHSTANDS("a fake null", is_refused(outcome, ""));
