@@ -12,11 +12,6 @@ namespace pinfold {
 
 namespace {
 
-// A kernel built without swap has no file to keep swap off in.
-bool is_met_without_swap(const CgroupWrite& write) {
-    return write.file == "memory.swap.max" && write.value == "0" && ::access("/proc/swaps", F_OK) != 0;
-}
-
 struct Remedy {
     std::string_view file;  // its beginning
     int code;
@@ -68,6 +63,10 @@ bool is_of_no_use(const Result<void>& written) {
 }
 
 }  // namespace
+
+bool is_met_without_swap(const CgroupWrite& write) {
+    return write.file == "memory.swap.max" && write.value == "0" && ::access("/proc/swaps", F_OK) != 0;
+}
 
 Result<void> write_limit(int group, const CgroupWrite& write) {
     Result<void> written = write_file_at(group, write.file, write.value);

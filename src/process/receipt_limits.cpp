@@ -1,39 +1,15 @@
 // The receipt's lines on cgroups.
-#include <fcntl.h>
-
 #include <algorithm>
 #include <optional>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
-#include "cgroup/control_files.hpp"
+#include "cgroup/read_limit.hpp"
 #include "process/receipt_parts.hpp"
 
 namespace pinfold {
 
 namespace {
-
-constexpr uint64_t kNoLimit = uint64_t{1} << 62;  // cgroup v1 says so in pages, of which there are fewer than this
-
-// "max" and its forms are the largest number.
-std::optional<uint64_t> as_number(std::string_view text) {
-    if (text == "max" || text == "-1") return kNoLimit;
-    const std::optional<uint64_t> number = parse_number<uint64_t>(text);
-    return number ? std::optional(std::min(*number, kNoLimit)) : std::nullopt;
-}
-
-// The kernel counts in pages.
-bool is_rounded(uint64_t planned, uint64_t found) {
-    constexpr uint64_t kLargestPage = 1 << 16;
-    return found <= planned && planned - found < kLargestPage;
-}
-
-bool has_all_words(std::string_view line, std::string_view words) {
-    for (const std::string_view word : split(words, ' ')) {
-        if (!has_word(line, word)) return false;
-    }
-    return true;
-}
 
 // From /proc/PID/cgroup: the group in the hierarchy of this controller of v1, or in v2, which is named by none.
 std::string_view group_in(std::string_view list, std::string_view controller) {
@@ -52,27 +28,12 @@ bool is_at(std::string_view group, std::string_view place) {
 }
 
 void add_limit(const std::string& directory, const CgroupWrite& write, Receipt& receipt) {
-    const Result<std::string> text = read_long_control(AT_FDCWD, concat(directory, '/', write.file));
-    if (!text) return;  // a file that is only written to, or a limit that this kernel keeps elsewhere
-    std::string found = *text;
-    while (found.ends_with('\n')) found.pop_back();
-    const bool holds = has_taken(write.file, write.value, found);
-    receipt.push_back({write.file, write.value, std::move(found), holds});
+    std::optional<LimitFound> limit = read_limit(directory, write);
+    if (!limit) return;
+    receipt.push_back({std::move(limit->file), std::move(limit->planned), std::move(limit->found), limit->holds});
 }
 
 }  // namespace
-
-bool has_taken(std::string_view file, std::string_view planned, std::string_view found) {
-    while (found.ends_with('\n')) found.remove_suffix(1);
-    if (planned == found) return true;
-    if (file.starts_with("cpuset.")) return parse_index_list(planned) == parse_index_list(found);
-    const std::optional<uint64_t> wanted = as_number(planned), actual = as_number(found);
-    if (wanted && actual) return *wanted == *actual || is_rounded(*wanted, *actual);
-    for (const std::string_view line : split(found, '\n')) {
-        if (has_all_words(line, planned)) return true;
-    }
-    return false;
-}
 
 void add_membership_line(const CgroupPlace& place, pid_t pid, Receipt& receipt) {
     if (!place.exists()) return;
@@ -90,8 +51,8 @@ void add_membership_line(const CgroupPlace& place, pid_t pid, Receipt& receipt) 
 void add_limit_lines(const CgroupPlan& plan, Receipt& receipt) {
     const CgroupPlace& place = plan.place;
     if (!place.exists()) return;
-    for (const CgroupWrite& write : plan.writes) add_limit(place.mount + place.path, write, receipt);
-    for (const CgroupWrite& write : plan.legacy_writes) {
+    for (const CgroupWrite& write : lasting_writes(plan.writes)) add_limit(place.mount + place.path, write, receipt);
+    for (const CgroupWrite& write : lasting_writes(plan.legacy_writes)) {
         const auto mount = place.legacy.find(std::string(controller_of(write.file)));
         if (mount != place.legacy.end()) add_limit(mount->second + place.path, write, receipt);
     }

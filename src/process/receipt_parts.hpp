@@ -32,8 +32,4 @@ void add_file_lines(const Plan& plan, pid_t pid, Receipt& receipt);
 void add_membership_line(const CgroupPlace& place, pid_t pid, Receipt& receipt);
 void add_limit_lines(const CgroupPlan& plan, Receipt& receipt);
 
-// Whether a control file that was written `planned` to and says `found` now has taken it. The kernel rounds numbers,
-// and adds lines of its own.
-bool has_taken(std::string_view file, std::string_view planned, std::string_view found);
-
 }  // namespace pinfold

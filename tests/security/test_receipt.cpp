@@ -181,6 +181,29 @@ TEST_CASE("receipt: a limit that was changed between create and start is noticed
     CHECK(ended.err.find("pids.max: planned 20, the kernel says max") != std::string::npos);
 }
 
+TEST_CASE("receipt: limits that the kernel rounds, or that are said twice, are as planned") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const bool unified = has_controller("memory") && has_controller("cpu");
+    if (!unified && (cgroup1_mount("memory").empty() || cgroup1_mount("cpu").empty()))
+        SKIP_TEST("no cgroup here limits memory and processors");
+    Bundle bundle;
+    bundle.probe({"print", "it runs"});
+    const auto runs_strictly = [&] {
+        const Outcome outcome = run(bundle, {.args = {"--strict"}});
+        CHECK_MESSAGE((outcome.status == 0 && outcome.says("it runs")), outcome.err);
+    };
+    json& resources = bundle.config["linux"]["resources"];
+    resources["memory"] = {{"limit", (64 << 20) + 100}};
+    resources["cpu"] = {{"shares", 1}};
+    runs_strictly();
+    if (!unified) return;
+    resources["cpu"]["idle"] = 1;  // takes the weight away
+    // One that can only be written to is among them.
+    resources["unified"] = {{"memory.max", "33554432"}, {"memory.reclaim", "0"}};
+    runs_strictly();
+}
+
 TEST_CASE("receipt: it is in the audit log") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
