@@ -43,6 +43,13 @@ Result<LandlockRules::Ports> plan_ports(const Spec& spec, const char* name, int 
     return *ports;
 }
 
+// A network namespace hides both; without one, the rules are what keeps the host's out of reach.
+void tell_of_gaps(int abi) {
+    if (abi >= kLandlockScopes) return;
+    log_warning(concat("this kernel's Landlock (version ", abi, ") does not rule on ",
+                       abi < kLandlockTcp ? "TCP ports and " : "", "abstract sockets: the host's are within reach"));
+}
+
 }  // namespace
 
 std::optional<LandlockRules::Ports> parse_ports(std::string_view text) {
@@ -71,7 +78,10 @@ Result<std::optional<LandlockRules>> plan_landlock(const Spec& spec) {
     for (const Mount& mount : spec.mounts) {
         if (is_writable(mount)) rules.places.push_back({mount.destination, true});
     }
-    rules.own_abstract_sockets = rules.abi >= kLandlockScopes && !has_own_network(spec.linux_);
+    if (!has_own_network(spec.linux_)) {
+        tell_of_gaps(rules.abi);
+        rules.own_abstract_sockets = rules.abi >= kLandlockScopes;
+    }
     return std::optional(std::move(rules));
 }
 
