@@ -2,14 +2,13 @@
 #include "cli/result_file.hpp"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cli/verbs.hpp"
+#include "files/new_file.hpp"
 
 namespace pinfold {
 
@@ -32,16 +31,11 @@ Result<ResultFile> ResultFile::open(const std::string& path, std::string_view op
 Result<void> ResultFile::write(const std::string& text) const {
     if (to_stdout_) return print(text);
     if (!directory_) return {};
-    // A job that can write to the directory must not be able to take the name first.
-    uint64_t number = 0;
-    if (::getrandom(&number, sizeof number, 0) != sizeof number) return errno_error("getrandom");
-    const std::string unfinished = concat('.', name_, '.', number, ".new");
-    const UniqueFd file = TRY(open_at(directory_.get(), unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
-    Result<void> written = write_once(file.get(), text, name_);
-    if (written && ::renameat(directory_.get(), unfinished.c_str(), directory_.get(), name_.c_str()) != 0)
-        written = errno_error(concat("rename to ", name_));
-    if (!written) ::unlinkat(directory_.get(), unfinished.c_str(), 0);
-    return written;
+    // A job that can write to the directory finds no name there that it could take first, and a kill leaves none.
+    const OwnFds own = TRY(OwnFds::open());
+    NewFile file = TRY_IN(name_, NewFile::create(directory_.get(), 0666));
+    TRY_IN(name_, file.append(text));
+    return file.commit(own, name_);
 }
 
 Result<int> conclude(const SandboxResult& result, const ResultFile& file) {
