@@ -86,24 +86,36 @@ Result<InitContext> make_context(const NewContainer& container, const ChildOptio
     return context;
 }
 
+// The parent's ends. The child closes its copies of them first of all: only so does it see the end of a parent that
+// dies before the parent-death signal is set, or after that was lifted.
+struct ParentEnds {
+    Channel channel;
+    std::optional<Channel> link;  // to the keeper, if there is to be one
+
+    void close() {
+        channel.close();
+        if (link) link->close();
+    }
+};
+
 // The common case: one clone, straight into all namespaces and the cgroup.
-Result<Child> clone_child(const Plan& plan, Channel& channel, InitContext& context, const Cgroup& cgroup) {
+Result<Child> clone_child(const Plan& plan, ParentEnds& ends, InitContext& context, const Cgroup& cgroup) {
     int pidfd = -1;
     const pid_t pid = TRY(clone_into(plan.namespaces.create, cgroup.fd(), pidfd));
     if (pid == 0) {
-        channel.close();
+        ends.close();
         run_init(plan, std::move(context));
     }
     return Child{ChildGuard(pid), UniqueFd(pidfd)};
 }
 
 // With namespaces to join: the child comes from a joiner, which is gone afterwards.
-Result<Child> clone_by_joiner(const Plan& plan, Channel& channel, InitContext& context, const Cgroup& cgroup) {
+Result<Child> clone_by_joiner(const Plan& plan, ParentEnds& ends, InitContext& context, const Cgroup& cgroup) {
     std::vector<OpenedNamespace> namespaces = TRY(open_namespaces(plan.namespaces.join));
     int pidfd = -1;
     const pid_t pid = TRY(clone_into(plan.namespaces.user_before_time ? CLONE_NEWUSER : 0, cgroup.fd(), pidfd));
     if (pid == 0) {
-        channel.close();
+        ends.close();
         run_joiner(plan, std::move(namespaces), std::move(context));
     }
     const ChildGuard joiner(pid);
@@ -111,17 +123,15 @@ Result<Child> clone_by_joiner(const Plan& plan, Channel& channel, InitContext& c
     context.channel.close();
     if (plan.namespaces.user_before_time) {
         TRY_IN("id maps", write_id_maps(pid, *plan.id_maps));
-        TRY(channel.send(Message::go));
+        TRY(ends.channel.send(Message::go));
     }
-    Packet born = TRY(expect(channel, Message::born));
+    Packet born = TRY(expect(ends.channel, Message::born));
     return Child{ChildGuard(born.pid), std::move(born.fd)};
 }
 
-// The child closes its copy of our end of the channel first of all: only so does it see the end of a parent that dies
-// before the parent-death signal is set.
-Result<Child> start_child(const Plan& plan, Channel& channel, InitContext context, const Cgroup& cgroup) {
-    if (plan.namespaces.needs_joiner()) return clone_by_joiner(plan, channel, context, cgroup);
-    return clone_child(plan, channel, context, cgroup);
+Result<Child> start_child(const Plan& plan, ParentEnds& ends, InitContext context, const Cgroup& cgroup) {
+    if (plan.namespaces.needs_joiner()) return clone_by_joiner(plan, ends, context, cgroup);
+    return clone_child(plan, ends, context, cgroup);
 }
 
 // What the child cannot do for itself, or must not start without.
@@ -239,15 +249,15 @@ Result<Channel> give_link(InitContext& context) {
 Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgroup) {
     const Plan& plan = how.container.plan;
     const ChildOptions& options = how.options.child;
-    std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
-    Channel& channel = ends.first;
-    InitContext context = TRY(make_context(how.container, options, std::move(ends.second)));
+    std::pair<Channel, Channel> pair = TRY(Channel::make_pair());
+    ParentEnds ends{std::move(pair.first), {}};
+    InitContext context = TRY(make_context(how.container, options, std::move(pair.second)));
     context.outfit.streams = how.options.streams;
-    std::optional<Channel> link;
-    if (plan.keeper) link = TRY(give_link(context));
+    if (plan.keeper) ends.link = TRY(give_link(context));
     if (how.wait_for_start)
         context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
-    Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, channel, std::move(context), cgroup); }));
+    Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, ends, std::move(context), cgroup); }));
+    const Channel& channel = ends.channel;
     TRY(take_step(Step::cgroup, [&] { return cgroup.admit(plan.cgroup, child.pid()); }));
     TRY(prepare_child(plan, child.pid(), state));
     MovedDevices net_devices = TRY(move_net_devices(plan, child.pid()));
@@ -257,7 +267,7 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
     TRY(channel.send(Message::go, child.pid()));
     TRY(run_create_hooks(how.container, channel, child.pid(), interruptible(plan, how.signals)));
     Started started{std::move(child), std::move(net_devices), std::move(pid_file), {}, {}};
-    if (link) started.payload = TRY(await_kept_payload(how, channel, std::move(*link), started.child));
+    if (ends.link) started.payload = TRY(await_kept_payload(how, channel, std::move(*ends.link), started.child));
     else started.master = TRY(await_goal(how, channel, started.child));
     return started;
 }

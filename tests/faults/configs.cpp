@@ -138,8 +138,10 @@ Words exec_words(const std::vector<Command>& commands, const Words& options) {
 }
 
 // Where the filter's listener fails, the kernel itself denies with another errno: not to be asked for.
-Words sandbox_words() {
-    json words = {"sandbox", "--name", "ID", "--rootfs", "BUNDLE/rootfs", "--", "/probe"};
+Words sandbox_words(const Words& options) {
+    json words = {"sandbox", "--name", "ID", "--rootfs", "BUNDLE/rootfs"};
+    for (const std::string& option : options) words.push_back(option);
+    for (const char* word : {"--", "/probe"}) words.push_back(word);
     ask(words, {{"report"}, {"read", "/proc/keys"}, {"create", "/written", "x"}});
     return words;
 }

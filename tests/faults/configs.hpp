@@ -40,6 +40,6 @@ void waits(Bundle& bundle) {
 
 Words exec_words(const std::vector<Command>& commands = questions(), const Words& options = {});
 std::vector<Command> all_questions();
-Words sandbox_words();
+Words sandbox_words(const Words& options = {});
 
 }  // namespace pinfold::faults

@@ -40,6 +40,13 @@ std::string was_copied_in(World& world) {
 
 std::string was_copied_out(World& world) { return world.difference(read_text(world.bundle().host() / "copy")); }
 
+std::string has_delivered(World& world) {
+    if (const std::string complaint = world.verb_complaint(); !complaint.empty()) return complaint;
+    const json result = json::parse(read_text(world.bundle().host() / "result"), nullptr, false);
+    if (!result.is_object() || result.value("status", "") != "exited") return "no result: " + result.dump();
+    return was_copied_out(world);
+}
+
 // Output that the caller's terminal did not take is lost, on purpose: the container must not hang for it.
 std::string may_have_answered(World&) { return ""; }
 
@@ -77,6 +84,8 @@ FAULTS("create, console",
 
 FAULTS("start", .before = Stage::created, .words = kStart, .configure = waits<plain>, .missing = was_started)
 FAULTS("start, limits", .before = Stage::created, .words = kStart, .configure = waits<limited>, .missing = was_started)
+FAULTS("start, rootless", .before = Stage::created, .words = kStart, .configure = waits<rootless>,
+       .missing = was_started, .rootless = true)
 FAULTS("start, hooks", .before = Stage::created, .words = kStart, .configure = waits<hooked>, .missing = was_started)
 FAULTS("start, listener", .before = Stage::created, .words = kStart, .configure = waits<listened>,
        .missing = was_started, .listener = true)
@@ -101,6 +110,8 @@ FAULTS("kill --all", .before = Stage::running, .words = {"kill", "--all", "ID", 
 FAULTS("delete", .before = Stage::stopped, .words = {"delete", "ID"}, .configure = waits<plain>, .missing = was_deleted)
 FAULTS("delete, limits", .before = Stage::stopped, .words = {"delete", "ID"}, .configure = waits<limited>,
        .missing = was_deleted)
+FAULTS("delete, rootless", .before = Stage::stopped, .words = {"delete", "ID"}, .configure = waits<rootless>,
+       .missing = was_deleted, .rootless = true)
 FAULTS("delete, hooks", .before = Stage::stopped, .words = {"delete", "ID"}, .configure = waits<hooked>,
        .missing = was_deleted)
 FAULTS("delete --force", .before = Stage::running, .words = {"delete", "--force", "ID"}, .configure = waits<limited>,
@@ -115,3 +126,9 @@ FAULTS("cp in", .before = Stage::running, .words = {"cp", "HOST/there", "ID:/tmp
 FAULTS("cp out", .before = Stage::running, .words = {"cp", "ID:/data/there", "HOST/copy"}, .configure = waits<plain>,
        .missing = was_copied_out)
 FAULTS("sandbox", .words = sandbox_words(), .configure = waits<plain>, .missing = has_answered)
+FAULTS("sandbox, rootless", .words = sandbox_words(), .configure = waits<rootless>, .missing = has_answered,
+       .rootless = true)
+FAULTS("sandbox, files",
+       .words = sandbox_words({"--copy-in", "HOST/there:/workspace/there", "--copy-out", "/workspace/there:HOST/copy",
+                               "--result", "HOST/result"}),
+       .configure = waits<plain>, .missing = has_delivered)

@@ -47,6 +47,14 @@ bool all_children_ended() {
     }
 }
 
+// So that the next point is not blamed for it.
+void kill_children() {
+    const std::string self = std::to_string(::getpid());
+    std::istringstream pids(read_text("/proc/" + self + "/task/" + self + "/children"));
+    for (pid_t pid = 0; pids >> pid;) ::kill(pid, SIGKILL);
+    all_children_ended();
+}
+
 // What must work for there to be a test at all.
 void require(const Ended& ended) {
     if (ended.status != 0) throw std::runtime_error("without any fault: " + ended.err);
@@ -99,6 +107,8 @@ Words World::command(const Words& words) const {
             const bool meant =
                 word == name || word.starts_with(name + std::string("/")) || word.starts_with(name + std::string(":"));
             if (meant) word.replace(0, size, value);
+            const size_t second = word.find(std::string(":") + name + "/");  // of SRC:DST
+            if (second != word.npos) word.replace(second + 1, size, value);
         }
         out.push_back(word);
     }
@@ -216,7 +226,7 @@ std::string World::judge(const Fault& fault, const Traced& traced) {
 
 // Without what was asked for.
 std::set<std::string> World::list_files() const {
-    for (const char* name : {"console", "copy", "listener"}) fs::remove(bundle_->host() / name);
+    for (const char* name : {"console", "copy", "listener", "result"}) fs::remove(bundle_->host() / name);
     std::istringstream all(bundle_->listing());
     std::set<std::string> out;
     for (std::string name; std::getline(all, name);) {
@@ -231,7 +241,10 @@ std::set<std::string> World::list_files() const {
 }
 
 std::string World::left_behind() const {
-    if (!all_children_ended()) return "a process is left";
+    if (!all_children_ended()) {
+        kill_children();
+        return "a process is left";
+    }
     if (mount_table() != mounts_) return "a mount is left";
     for (const std::string& group : groups_) {
         // Removed, so that the next point is not blamed for it.
@@ -249,8 +262,13 @@ std::string World::left_behind() const {
 std::string World::clean_up() {
     console_.reset();
     listener_.reset();
-    const Ended deleted = verb({"delete", "--force", "ID"});
-    if (deleted.status != 0) return "delete --force: " + deleted.err;
+    try {
+        const Ended deleted = verb({"delete", "--force", "ID"});
+        if (deleted.status != 0) return "delete --force: " + deleted.err;
+    } catch (const std::exception& error) {
+        kill_children();
+        return error.what();
+    }
     if (const std::string left = left_behind(); !left.empty()) return left;
     container_.await_end();
     said_.await_end();
