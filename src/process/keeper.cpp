@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -40,11 +40,8 @@ Result<UniqueFd> hold_back_signals() {
 
 Result<UniqueFd> start_timer(std::optional<std::chrono::nanoseconds> time) {
     if (!time) return UniqueFd();
-    UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
-    if (!timer) return errno_error("make a timer");
-    constexpr int64_t kSecond = 1000000000;
-    const itimerspec when{{}, {time->count() / kSecond, time->count() % kSecond}};
-    if (::timerfd_settime(timer.get(), 0, &when, nullptr) != 0) return errno_error("set a timer");
+    UniqueFd timer = TRY(make_timer(CLOCK_BOOTTIME));
+    TRY(set_timer(timer, *time));
     return timer;
 }
 

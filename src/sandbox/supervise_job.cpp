@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,62 +25,53 @@ namespace {
 using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
-class Timer {
-public:
-    static Result<Timer> create() {
-        Timer timer;
-        timer.fd_ = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-        if (!timer.fd_) return errno_error("make a timer");
-        return timer;
-    }
-    int fd() const { return fd_.get(); }
-    void set(nanoseconds time) const {
-        constexpr int64_t kSecond = 1000000000;
-        const int64_t count = std::max<int64_t>(time.count(), 1);  // zero would stop it
-        const itimerspec when{{}, {count / kSecond, count % kSecond}};
-        ::timerfd_settime(fd_.get(), 0, &when, nullptr);
-    }
-
-private:
-    UniqueFd fd_;
-};
-
 class Supervisor {
 public:
-    Supervisor(const JobWatch& watch, Timer wall, Timer cpu)
-        : watch_(watch), wall_(std::move(wall)), cpu_(std::move(cpu)), started_(monotonic_ns()) {
-        if (watch.timeout) wall_.set(*watch.timeout);
-        if (watch.cpu_timeout) check_cpu();
-    }
+    explicit Supervisor(const JobWatch& watch) : watch_(watch), started_(monotonic_ns()) {}
 
     Result<JobEnd> await_end();
 
 private:
     enum Slot : size_t { kProcess, kLink, kSignals, kWall, kCpu, kDenials, kOutput, kCount = kOutput + Output::kSlots };
 
+    Result<void> start_timers();
     void take_signals();
-    void check_cpu();
+    Result<void> check_cpu();
     void kill();
     int receiver() const { return watch_.receiver >= 0 ? watch_.receiver : watch_.process; }
     Result<void> take_report();
     Result<void> take_death();
 
     const JobWatch& watch_;
-    Timer wall_;
-    Timer cpu_;
+    UniqueFd wall_;
+    UniqueFd cpu_;
     int64_t started_;
     JobEnd end_;
     std::set<int> seen_;  // signals that were passed on
     bool done_ = false;
 };
 
+// A deadline that cannot be set ends the job now.
+Result<void> Supervisor::start_timers() {
+    if (watch_.timeout) {
+        wall_ = TRY(make_timer(CLOCK_MONOTONIC));
+        TRY(set_timer(wall_, *watch_.timeout));
+    }
+    if (watch_.cpu_timeout) {
+        cpu_ = TRY(make_timer(CLOCK_MONOTONIC));
+        TRY(check_cpu());
+    }
+    return {};
+}
+
 Result<JobEnd> Supervisor::await_end() {
+    TRY(start_timers());
     std::array<pollfd, kCount> slots{};
     slots[kProcess] = {watch_.process, POLLIN, 0};
     slots[kLink] = {watch_.link ? watch_.link->fd() : -1, POLLIN, 0};
     slots[kSignals] = {watch_.signals.fd(), POLLIN, 0};
-    slots[kWall] = {wall_.fd(), POLLIN, 0};
-    slots[kCpu] = {cpu_.fd(), POLLIN, 0};
+    slots[kWall] = {wall_.get(), POLLIN, 0};
+    slots[kCpu] = {cpu_.get(), POLLIN, 0};
     const auto output_slots = std::span(slots).last<Output::kSlots>();
     for (pollfd& slot : output_slots) slot.fd = -1;
     while (!done_) {
@@ -94,7 +84,7 @@ Result<JobEnd> Supervisor::await_end() {
         if (slots[kDenials].revents != 0) watch_.denials->serve(slots[kDenials].revents);
         if (watch_.output) watch_.output->serve(output_slots);
         if (slots[kSignals].revents != 0) take_signals();
-        if (slots[kCpu].revents != 0) check_cpu();
+        if (slots[kCpu].revents != 0) TRY(check_cpu());
         if (slots[kWall].revents != 0) {
             end_.timed_out = true;
             kill();
@@ -107,17 +97,17 @@ Result<JobEnd> Supervisor::await_end() {
 }
 
 // A job cannot use up its time faster than with all processors, so this need not look more often than that.
-void Supervisor::check_cpu() {
+Result<void> Supervisor::check_cpu() {
     const std::optional<uint64_t> used = measure_cpu(watch_.group);
-    if (!used) return;  // RLIMIT_CPU holds each process then
+    if (!used) return {};  // RLIMIT_CPU holds each process then
     const nanoseconds left = *watch_.cpu_timeout - std::chrono::microseconds(*used);
     if (left <= 0ns) {
         end_.timed_out = true;
         kill();
-        return;
+        return {};
     }
     const long processors = std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
-    cpu_.set(std::max<nanoseconds>(left / processors, 2ms));
+    return set_timer(cpu_, std::max<nanoseconds>(left / processors, 2ms));
 }
 
 // The payload may do with them what it likes, once; whoever sends one again means it.
@@ -169,9 +159,7 @@ Result<void> Supervisor::take_death() {
 }  // namespace
 
 Result<JobEnd> supervise_job(const JobWatch& watch) {
-    Timer wall = TRY(Timer::create());
-    Timer cpu = TRY(Timer::create());
-    const JobEnd end = TRY(Supervisor(watch, std::move(wall), std::move(cpu)).await_end());
+    const JobEnd end = TRY(Supervisor(watch).await_end());
     if (watch.output) watch.output->finish();
     return end;
 }

@@ -47,7 +47,8 @@ std::string has_delivered(World& world) {
     return was_copied_out(world);
 }
 
-// Output that the caller's terminal did not take is lost, on purpose: the container must not hang for it.
+// Output that the caller's terminal did not take is lost, on purpose: the container must not hang for it. What a
+// deadline cuts off is lost, too.
 std::string may_have_answered(World&) { return ""; }
 
 const Words kRun = {"run", "--bundle", "BUNDLE", "ID"};
@@ -132,3 +133,8 @@ FAULTS("sandbox, files",
        .words = sandbox_words({"--copy-in", "HOST/there:/workspace/there", "--copy-out", "/workspace/there:HOST/copy",
                                "--result", "HOST/result"}),
        .configure = waits<plain>, .missing = has_delivered)
+// Whatever fails, it does not run for longer.
+FAULTS("sandbox, deadlines",
+       .words = {"sandbox", "--name", "ID", "--rootfs", "BUNDLE/rootfs", "--timeout", "200ms", "--cpu-timeout", "10s",
+                 "--", "/probe", "wait-signal"},
+       .configure = waits<plain>, .missing = may_have_answered, .status = 124)

@@ -173,7 +173,7 @@ Traced World::trace_verb(const Fault* fault) {
 std::vector<Call> World::learn() {
     prepare();
     const Traced traced = trace_verb(nullptr);
-    if (traced.status != 0) throw std::runtime_error("undisturbed, it fails: " + errors_.text());
+    if (traced.status != scenario_.status) throw std::runtime_error("undisturbed, it fails: " + errors_.text());
     if (const std::string missing = scenario_.missing(*this); !missing.empty()) throw std::runtime_error(missing);
     require(verb({"delete", "--force", "ID"}));
     container_.await_end();
@@ -212,7 +212,7 @@ std::string World::judge(const Fault& fault, const Traced& traced) {
     if (killed && fault.at.process == "0") return "";  // who is gone says nothing
     // To kill the process that is about to become the payload is to kill the payload: it may be told so.
     if (killed && traced.status == 128 + SIGKILL) return "";
-    if (traced.status == 0) {
+    if (traced.status == scenario_.status) {
         const std::string missing = scenario_.missing(*this);
         if (!killed || missing.empty()) return missing;
         // A detached program of exec that was killed has no state to tell it.

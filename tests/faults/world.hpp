@@ -31,6 +31,7 @@ struct Scenario {
     void (*configure)(Bundle&) = [](Bundle&) {};
     // What is missing of what the verb claims to have done; empty where nothing is.
     std::string (*missing)(World&) = [](World&) { return std::string(); };
+    int status = 0;  // that it ends with when undisturbed
     bool rootless = false;
     bool console = false;   // the container has a terminal, handed over by a console socket
     bool terminal = false;  // the caller's, which pinfold passes on
