@@ -24,7 +24,7 @@ std::string was_started(World& world) {
 }
 
 std::string was_paused(World& world) { return is(world, "paused"); }
-std::string was_resumed(World& world) { return is(world, "running"); }
+std::string is_running(World& world) { return is(world, "running"); }
 std::string has_answered(World& world) { return world.verb_complaint(); }
 std::string has_ended(World& world) { return world.end_complaint(); }
 
@@ -40,11 +40,15 @@ std::string was_copied_in(World& world) {
 
 std::string was_copied_out(World& world) { return world.difference(read_text(world.bundle().host() / "copy")); }
 
-std::string has_delivered(World& world) {
+std::string has_result(World& world) {
     if (const std::string complaint = world.verb_complaint(); !complaint.empty()) return complaint;
     const json result = json::parse(read_text(world.bundle().host() / "result"), nullptr, false);
-    if (!result.is_object() || result.value("status", "") != "exited") return "no result: " + result.dump();
-    return was_copied_out(world);
+    return result.is_object() && result.value("status", "") == "exited" ? "" : "no result: " + result.dump();
+}
+
+std::string has_delivered(World& world) {
+    const std::string complaint = has_result(world);
+    return complaint.empty() ? was_copied_out(world) : complaint;
 }
 
 // Output that the caller's terminal did not take is lost, on purpose: the container must not hang for it. What a
@@ -104,6 +108,10 @@ FAULTS("exec, console", .before = Stage::running,
                            {"--tty", "--detach", "--console-socket", "HOST/console", "--pid-file", "HOST/pid"}),
        .configure = waits<plain>, .missing = has_answered, .console = true)
 
+FAULTS("exec, result", .before = Stage::running,
+       .words = exec_words(limit_questions(), {"--timeout", "60s", "--result", "HOST/result"}),
+       .configure = waits<limited>, .missing = has_result)
+
 FAULTS("kill", .before = Stage::running, .words = {"kill", "ID", "KILL"}, .configure = waits<plain>,
        .missing = has_ended)
 FAULTS("kill --all", .before = Stage::running, .words = {"kill", "--all", "ID", "KILL"}, .configure = waits<limited>,
@@ -118,8 +126,7 @@ FAULTS("delete, hooks", .before = Stage::stopped, .words = {"delete", "ID"}, .co
 FAULTS("delete --force", .before = Stage::running, .words = {"delete", "--force", "ID"}, .configure = waits<limited>,
        .missing = was_deleted)
 FAULTS("pause", .before = Stage::running, .words = {"pause", "ID"}, .configure = waits<limited>, .missing = was_paused)
-FAULTS("resume", .before = Stage::paused, .words = {"resume", "ID"}, .configure = waits<limited>,
-       .missing = was_resumed)
+FAULTS("resume", .before = Stage::paused, .words = {"resume", "ID"}, .configure = waits<limited>, .missing = is_running)
 FAULTS("update", .before = Stage::running, .words = {"update", "--memory", "50M", "--pids-limit", "20", "ID"},
        .configure = waits<limited>, .missing = sees_limits)
 FAULTS("cp in", .before = Stage::running, .words = {"cp", "HOST/there", "ID:/tmp/copy"}, .configure = waits<plain>,
@@ -138,3 +145,5 @@ FAULTS("sandbox, deadlines",
        .words = {"sandbox", "--name", "ID", "--rootfs", "BUNDLE/rootfs", "--timeout", "200ms", "--cpu-timeout", "10s",
                  "--", "/probe", "wait-signal"},
        .configure = waits<plain>, .missing = may_have_answered, .status = 124)
+FAULTS("sandbox, detached", .words = {"sandbox", "--name", "ID", "--rootfs", "BUNDLE/rootfs", "--detach"},
+       .configure = waits<plain>, .missing = is_running)
