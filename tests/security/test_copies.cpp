@@ -217,6 +217,24 @@ TEST_CASE("CVE-2026-42306: cp finds links in a directory that container and host
     CHECK(read_text(vault.path() / "file") == "new");
 }
 
+TEST_CASE("CVE-2026-42306: a directory of the host is exchanged for a link while cp copies into it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Vault vault(bundle);
+    const fs::path shared = bundle.host() / "shared";
+    fs::create_directories(shared / "directory");
+    fs::create_symlink(vault.path(), shared / "link");
+    const Container container(waiting(bundle), As::running);
+    write_text(bundle.rootfs() / "tmp/file", "new");
+    const Exchanger exchanger(shared / "directory", shared / "link");
+    int refused = 0;
+    for (Rounds rounds(100); rounds.go_on();)
+        refused += is_refused(cp(bundle, {inside(bundle, "/tmp/file"), shared / "directory"}), "symbolic link") ? 1 : 0;
+    if (!testing::slow_machine()) CHECK(refused > 0);
+    WITHSTANDS("what lies beside", vault.untouched());
+}
+
 TEST_CASE("CVE-2018-15664: files are exchanged for fifos and devices while cp works") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
