@@ -138,6 +138,7 @@ private:
 
 bool must_work() { return switched_on("PINFOLD_MUST_WORK"); }
 bool slow_machine() { return switched_on("PINFOLD_SLOW"); }
+bool sanitised() { return switched_on("PINFOLD_SANITISED"); }
 void record_skip(const std::string& reason) { skip_note() = reason; }
 
 }  // namespace pinfold::testing

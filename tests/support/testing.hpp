@@ -14,6 +14,9 @@ bool must_work();
 // True where everything takes long (PINFOLD_SLOW=1, an emulated machine): widen deadlines.
 bool slow_machine();
 
+// Whether pinfold is built with sanitizers, whose own memory counts against a job's limit.
+bool sanitised();
+
 // Marks the running test case as skipped. Tests use SKIP_TEST, which also leaves the test case.
 void record_skip(const std::string& reason);
 
