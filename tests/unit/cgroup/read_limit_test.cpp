@@ -51,7 +51,7 @@ constexpr Written kWritten[] = {
     {"blkio.throttle.read_bps_device", "8:0 0", "8:0 5\n", false},
 };
 
-std::vector<std::string> lasting(std::vector<CgroupWrite> writes) {
+std::vector<std::string> lasting(const std::vector<CgroupWrite>& writes) {
     std::vector<std::string> values;
     for (const CgroupWrite& write : lasting_writes(writes)) values.push_back(write.value);
     return values;
