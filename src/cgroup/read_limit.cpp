@@ -61,7 +61,7 @@ bool is_keyed(std::string_view file) {
            file.starts_with("net_prio.");
 }
 
-// "8:0 rbps=1 wbps=2" names {8:0, rbps=, wbps=}, "default 50" names {default}.
+// "8:0 rbps=1 wbps=2" names 8:0, rbps and wbps; "default 50" names default.
 std::vector<std::string_view> named_in(std::string_view value) {
     std::vector<std::string_view> names;
     for (const std::string_view word : split(value, ' ')) {

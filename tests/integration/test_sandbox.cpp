@@ -394,3 +394,20 @@ TEST_CASE("sandbox: a result has the members that its manual names, and no other
     CHECK(result.size() == std::size(top));
     CHECK(result["stdout_base64"] == "/w==");
 }
+
+TEST_CASE("sandbox: a supervisor that is killed before files go in leaves nothing that waits for it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists("/usr/bin/strace")) SKIP_TEST("needs strace");
+    const Bundle bundle;
+    write_text(bundle.host() / "file", "text");
+    // Its own first clone(2) is the one for the copy; the sandbox comes of clone3(2).
+    std::vector<std::string> line = {
+        "/usr/bin/strace", "-qq", "-o", "/dev/null", "-e", "trace=clone", "-e", "inject=clone:signal=KILL:when=1"};
+    for (const std::string& word : bundle.verb(
+             {"sandbox", "--name", bundle.id(), "--copy-in", bundle.host() / "file:/workspace/file", "--", "true"}))
+        line.push_back(word);
+    CHECK(run_program(line).status == 128 + SIGKILL);
+    const Ended deleted = run_program(bundle.verb({"delete", "--force", bundle.id()}));
+    CHECK_MESSAGE(deleted.status == 0, deleted.err);
+}
