@@ -11,6 +11,7 @@
 #include "audit/head.hpp"
 #include "audit/tail.hpp"
 #include "base/fs.hpp"
+#include "base/lock.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
 
@@ -49,9 +50,7 @@ bool is_at(int fd, const std::string& path) {
 Result<UniqueFd> open_locked(const std::string& path) {
     for (;;) {
         UniqueFd file = TRY(open_log_file(path));
-        while (::flock(file.get(), LOCK_EX) != 0) {
-            if (errno != EINTR) return errno_error(concat("lock ", path));
-        }
+        TRY(lock_file(file.get(), LOCK_EX, path));
         if (is_at(file.get(), path)) return file;
     }
 }

@@ -10,6 +10,7 @@
 #include "audit/head.hpp"
 #include "audit/line.hpp"
 #include "base/fs.hpp"
+#include "base/lock.hpp"
 #include "base/strings.hpp"
 
 namespace pinfold {
@@ -133,7 +134,7 @@ std::string Verifier::check_end(const Head& head) {
 Result<AuditReport> verify_audit(const std::string& path) {
     const UniqueFd file = TRY(open_at(AT_FDCWD, path, O_RDONLY));
     // Those who append wait: the log and its head have to be of the same moment.
-    if (::flock(file.get(), LOCK_SH) != 0) return errno_error(concat("lock ", path));
+    TRY(lock_file(file.get(), LOCK_SH, path));
     const std::string text = TRY(read_all(file.get(), path));
     const Head head = read_head(path);
     ::flock(file.get(), LOCK_UN);

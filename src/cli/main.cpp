@@ -1,10 +1,14 @@
 // pinfold: reads a bundle's config.json, sets up the isolation it asks for, and becomes its payload's parent.
 // The way of one container: main -> verb_run -> load_config -> make_plan -> run_container -> run_init -> execve.
+#include <signal.h>
+
 #include "base/log.hpp"
 #include "cli/parse_arguments.hpp"
 
 int main(int argc, char** argv) {
     using namespace pinfold;
+    // A parent that ignores SIGCHLD has left us a kernel that reaps our children, exit status and all.
+    ::signal(SIGCHLD, SIG_DFL);
     const auto parsed = parse_arguments(argc, argv);
     if (const int* exit_code = std::get_if<int>(&parsed)) return *exit_code;
     const CommandLine& line = *std::get_if<CommandLine>(&parsed);

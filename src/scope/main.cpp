@@ -105,8 +105,12 @@ void give_up(int) {
 int main(int argc, char** argv) {
     using namespace pinfold;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // One deadline for connecting, asking and waiting alike.
+    // One deadline for connecting, asking and waiting alike; who started us may have blocked its signal.
+    sigset_t deadline;
+    ::sigemptyset(&deadline);
+    ::sigaddset(&deadline, SIGALRM);
     ::signal(SIGALRM, give_up);
+    ::sigprocmask(SIG_UNBLOCK, &deadline, nullptr);
     ::alarm(kPatienceSeconds);
     const Result<void> done = run({argv + 1, argv + argc});
     if (done) return 0;

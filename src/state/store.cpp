@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include <memory>
 
 #include "base/fs.hpp"
+#include "base/lock.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/freeze.hpp"
@@ -34,7 +34,6 @@ constexpr const char* kInitFile = "init";  // "PID START-TIME"
 constexpr const char* kUnfinishedSocket = "start.new";
 constexpr const char* kStartSocket = "start";
 constexpr const char* kUnfinishedFile = "new";
-constexpr unsigned kLockPatience = 10;  // seconds
 
 Result<UniqueFd> open_state_root(const std::string& root) {
     UniqueFd fd(::open(root.c_str(), O_DIRECTORY | O_PATH | O_CLOEXEC));
@@ -121,19 +120,9 @@ Result<UniqueFd> make_socket() {
 }
 
 Result<void> lock_directory(int dir, const std::string& id) {
-    if (::flock(dir, LOCK_EX | LOCK_NB) == 0) return {};
-    // The alarm ends the wait; its handler has nothing to do but to be there.
-    struct sigaction wake {};
-    wake.sa_handler = [](int) {};
-    ::sigaction(SIGALRM, &wake, nullptr);
-    ::alarm(kLockPatience);
-    const int locked = ::flock(dir, LOCK_EX);
-    const int code = errno;
-    ::alarm(0);
-    if (locked == 0) return {};
-    if (code != EINTR) return errno_error(code, concat("lock container ", quoted(id)));
-    return plain_error(concat("another pinfold is at work on container ", quoted(id)))
-        .with_hint("end that process first: it may wait for a hook");
+    Result<void> locked = lock_file(dir, LOCK_EX, concat("container ", quoted(id)));
+    if (locked || locked.error().code != EWOULDBLOCK) return locked;
+    return std::move(locked).error().with_hint("end that process first: it may wait for a hook");
 }
 
 Result<bool> has_name(int dir, int root, const std::string& name) {

@@ -40,12 +40,13 @@ Pipe make_pipe() {
     ::_exit(125);
 }
 
-void set_signals(const std::vector<int>& ignored) {
+void set_signals(const std::vector<int>& ignored, const std::vector<int>& blocked) {
     for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
     for (const int number : ignored) ::signal(number, SIG_IGN);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    sigset_t mask;
+    ::sigemptyset(&mask);
+    for (const int number : blocked) ::sigaddset(&mask, number);
+    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
 }
 
 void become(uid_t uid) {
@@ -69,7 +70,7 @@ void place(std::vector<std::pair<int, int>> fds) {  // NOLINT(performance-unnece
 [[noreturn]] void exec_child(const std::vector<std::string>& arguments, const SpawnOptions& options,
                              const std::vector<std::pair<int, int>>& fds) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // an aborted test program leaves nothing behind
-    set_signals(options.ignored_signals);
+    set_signals(options.ignored_signals, options.blocked_signals);
     place(fds);
     if (options.own_terminal && (::setsid() < 0 || ::ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0)) give_up("TIOCSCTTY");
     for (const std::string& entry : options.env) {

@@ -23,6 +23,7 @@ struct SpawnOptions {
     std::string input;                     // standard input, at most a pipe's worth
     bool own_terminal = false;             // fd 0 becomes the controlling terminal of a new session
     mode_t umask = 022;
+    std::vector<int> blocked_signals;
     std::vector<int> ignored_signals;  // all others have their default action, whatever this program was started with
 };
 

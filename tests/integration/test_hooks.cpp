@@ -124,6 +124,27 @@ TEST_CASE("hooks: what prestart does to the container's network is there for the
     CHECK(found);
 }
 
+TEST_CASE("hooks: a caller that ignores SIGCHLD does not hide how they end") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    record_all(bundle);
+    bundle.probe({"wait-signal"}).write_config();
+    const SpawnOptions ignoring{.ignored_signals = {SIGCHLD}};
+    const auto must = [&](const std::vector<std::string>& words) {
+        const Ended ended = run_program(bundle.verb(words), ignoring);
+        CHECK_MESSAGE(ended.status == 0, ended.err);
+        CHECK(ended.err == "");
+    };
+    must({"create", "--bundle", bundle.path(), bundle.id()});
+    must({"start", bundle.id()});
+    const Ended shown = run_program(bundle.verb({"ps", bundle.id(), "--no-such-option"}), ignoring);
+    CHECK(shown.status == 1);
+    must({"delete", "--force", bundle.id()});
+    CHECK(names_in(bundle) ==
+          std::vector<std::string>{"prestart", "createRuntime", "createContainer", "poststart", "poststop"});
+}
+
 TEST_CASE("hooks: one that fails before the start undoes the container, and poststop hooks run") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

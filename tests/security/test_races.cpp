@@ -1,5 +1,6 @@
 // Two callers at the same container at the same moment: each succeeds or is told why not, and nothing is left.
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -257,6 +258,54 @@ TEST_CASE("races: who changes a container waits for the other one to be done") {
     CHECK_MESSAGE(created.status == 0, created.err);
     CHECK(deleting.finish().status == 0);
     CHECK_FALSE(fs::exists(bundle.state_root() / bundle.id()));
+}
+
+// pinfold run, held up for a moment after it has made its directory, which somebody else then locks.
+static std::vector<std::string> run_slowly(const Bundle& bundle) {
+    std::vector<std::string> line = {
+        "/usr/bin/strace", "-qq", "-o", "/dev/null", "-e", "trace=mkdirat", "-e", "inject=mkdirat:delay_exit=1000000"};
+    for (const std::string& word : bundle.command_line({})) line.push_back(word);
+    return line;
+}
+
+static UniqueFd lock_dir(const fs::path& path) {
+    UniqueFd dir(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(::flock(dir.get(), LOCK_EX | LOCK_NB) == 0);
+    return dir;
+}
+
+TEST_CASE("races: a lock that is never let go of ends the wait for it, whatever signals are blocked") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists("/usr/bin/strace")) SKIP_TEST("needs strace");
+    const std::string us = ", by process " + std::to_string(::getpid()) + " ('security-races')";
+    Bundle held, fresh;
+    waiting(held);
+    const Container container(held, Container::As::created);
+    const UniqueFd lock = lock_dir(held.state_root() / held.id());
+    std::vector<int> all;
+    for (int number = 1; number < NSIG; ++number) all.push_back(number);
+    Process deleting(held.verb({"delete", "--force", held.id()}), {.blocked_signals = all});
+    Process starting(held.verb({"start", held.id()}), {.ignored_signals = {SIGALRM}});
+
+    waiting(fresh).write_config();
+    fs::create_directory(fresh.state_root());
+    const UniqueFd changes(::inotify_init1(IN_CLOEXEC));
+    REQUIRE(::inotify_add_watch(changes.get(), fresh.state_root().c_str(), IN_CREATE) >= 0);
+    Process running(run_slowly(fresh), {});
+    REQUIRE(await_readable(changes.get()));
+    const UniqueFd other = lock_dir(fresh.state_root() / fresh.id());
+
+    const std::string log = held.host() / "log";
+    write_text(log, "");
+    const UniqueFd log_lock = lock_dir(log);
+    Process logging(held.verb({"--audit", log, "kill", "nosuch"}), {});
+
+    check_refused(deleting.finish(), "container '" + held.id() + "' is still held after 10 s" + us);
+    check_refused(starting.finish(), "container '" + held.id() + "' is still held after 10 s" + us);
+    check_refused(running.finish(), "container '" + fresh.id() + "' is still held after 10 s" + us);
+    check_refused(logging.finish(), log + " is still held after 10 s" + us);
+    CHECK(container.status() == "created");
 }
 
 // In a process of its own, which must not end the test and what belongs to it: an assertion that fails there is caught.
