@@ -1,4 +1,5 @@
 // The top of config.json: version, root, mounts, hooks; process and linux have files of their own.
+#include "base/strings.hpp"
 #include "spec/parse.hpp"
 #include "spec/parse_parts.hpp"
 #include "spec/words.hpp"
@@ -30,6 +31,18 @@ static void read(const Reader& object, Hooks& hooks) {
     for (const HookKind& kind : kHookKinds) object.optional(kind.name, hooks.*kind.list);
 }
 
+// "1.2.1-rc.1": 2. What is no version is said elsewhere.
+static unsigned minor_version(std::string_view version) {
+    const std::vector<std::string_view> numbers = split(version, '.');
+    return numbers.size() < 2 ? 0 : parse_number<unsigned>(numbers[1]).value_or(0);
+}
+
+// A limit of 0 processes is one since 1.3. Before, it was how engines said that there is none.
+static void read_by_version(Spec& spec) {
+    std::optional<int64_t>& limit = spec.linux_.resources.pids_limit;
+    if (limit == 0 && minor_version(spec.oci_version) < 3) limit = -1;
+}
+
 static void read(const Reader& object, Spec& spec) {
     object.required("ociVersion", spec.oci_version);
     object.optional("root", spec.root);
@@ -40,6 +53,7 @@ static void read(const Reader& object, Spec& spec) {
     object.optional("hooks", spec.hooks);
     object.optional("annotations", spec.annotations);
     object.optional("linux", spec.linux_);
+    read_by_version(spec);
 }
 
 void read(const Reader& object, IdMapping& mapping) {

@@ -111,6 +111,18 @@ TEST_CASE("cgroups: a limit of processes") {
     CHECK(outcome.answer()["errno"] == "EAGAIN");
 }
 
+TEST_CASE("cgroups: no processes at all are a limit since 1.3, and were none before") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!has_controller("pids") && cgroup1_mount("pids").empty()) SKIP_TEST("no group can hold processes here");
+    Bundle bundle;
+    bundle.config["linux"]["resources"]["pids"]["limit"] = 0;
+    bundle.config["ociVersion"] = "1.0.2-dev";
+    CHECK(run_probe(bundle, {{"fork", "20"}}).answer()["children"] == 20);
+    bundle.config["ociVersion"] = "1.3.0";
+    CHECK(run_probe(bundle, {{"fork", "20"}}).answer()["children"] == 0);
+}
+
 TEST_CASE("cgroups: a processor quota") {
     NEEDS_ROOT();
     Bundle bundle;

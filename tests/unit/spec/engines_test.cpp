@@ -156,6 +156,26 @@ TEST_CASE("engines: a Docker configuration arrives whole in the typed form") {
     CHECK(spec.linux_.masked_paths.size() == 10);
 }
 
+TEST_CASE("engines: what a limit of 0 processes means depends on the version") {
+    const auto limit = [](std::string_view version, std::string_view pids) {
+        Problems problems;
+        const Json config =
+            testing::edited(testing::good_config(), {{"ociVersion", version}, {"linux.resources.pids", pids}});
+        return parse_spec(config, problems).linux_.resources.pids_limit;
+    };
+    for (const char* old : {R"("1.0.0")", R"("1.0.2-dev")", R"("1.2.1+dev")", R"("1.2.99")", R"("1")", R"("")"}) {
+        CAPTURE(old);
+        CHECK(limit(old, R"({"limit": 0})") == -1);
+        CHECK(limit(old, R"({"limit": 7})") == 7);
+        CHECK_FALSE(limit(old, "{}"));
+    }
+    for (const char* newer : {R"("1.3.0")", R"("1.3.0-rc.1")", R"("1.10.0")"}) {
+        CAPTURE(newer);
+        CHECK(limit(newer, R"({"limit": 0})") == 0);
+        CHECK(limit(newer, R"({"limit": -1})") == -1);
+    }
+}
+
 TEST_CASE("engines: the specification's good examples") {
     const auto of = [](const std::string& name) {
         return testing::document("tests/data/oci-schema/examples/good/" + name);
