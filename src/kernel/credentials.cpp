@@ -64,13 +64,15 @@ Result<void> change_identity(const Identity& identity) {
     return {};
 }
 
-Result<void> join_new_keyring(const std::string& name) {
+Result<void> join_new_keyring(const std::string& name, std::string_view remedy) {
     if (::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, name.c_str()) >= 0) return {};
     if (errno == ENOSYS) {
         log_warning("this kernel has no keyrings, so the container has no session keyring of its own");
         return {};
     }
-    return errno_error("join a new session keyring").with_hint("raise kernel.keys.maxkeys, or use --no-new-keyring");
+    Error error = errno_error("join a new session keyring");
+    const bool full = error.code == EDQUOT;
+    return full ? std::move(error).with_hint(concat("raise kernel.keys.maxkeys", remedy)) : error;
 }
 
 Result<void> forbid_new_privileges() {

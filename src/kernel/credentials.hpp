@@ -26,7 +26,8 @@ Result<void> become_namespace_root(const IdMaps& maps);
 Result<void> change_identity(const Identity& identity);
 
 // A session keyring of the container's own, so that it does not share its caller's keys.
-Result<void> join_new_keyring(const std::string& name);
+// The remedy, besides more keys, for the hint: ", or ...".
+Result<void> join_new_keyring(const std::string& name, std::string_view remedy);
 
 Result<void> forbid_new_privileges();
 

@@ -121,6 +121,17 @@ Result<void> add_landlock(const Spec& spec, ProcessPlan& process) {
 
 }  // namespace
 
+bool forbids_keys(const std::optional<Seccomp>& profile) {
+    static constexpr std::string_view kCalls[] = {"keyctl", "add_key", "request_key"};
+    const auto denies = [](std::string_view action) {
+        return action == "SCMP_ACT_ERRNO" || action == "SCMP_ACT_TRAP" || action.starts_with("SCMP_ACT_KILL");
+    };
+    const auto spares_keys = [&](const SyscallRule& rule) {
+        return denies(rule.action) || std::ranges::find_first_of(rule.names, kCalls) == rule.names.end();
+    };
+    return profile && denies(profile->default_action) && std::ranges::all_of(profile->syscalls, spares_keys);
+}
+
 bool NamespacePlan::joins(uint64_t flag) const {
     return std::any_of(join.begin(), join.end(), [flag](const NamespaceToJoin& one) { return one.flag == flag; });
 }
@@ -183,7 +194,8 @@ Result<ExecPlan> plan_exec(Spec spec, const std::string& id, const ExecOverrides
         if (plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
     }
     plan.protect_binary = binary_is_reachable(plan.id_maps, host);
-    plan.keyring = keyring_name(id);
+    const bool keyless = spec.annotations.contains(kSandboxAnnotation) && forbids_keys(spec.linux_.seccomp);
+    if (!keyless) plan.keyring = keyring_name(id);
     if (plan.user.empty()) plan.stream_owner = plan_stream_owner(plan.process, namespaces, plan.id_maps);
     plan.seccomp = spec.linux_.seccomp;
     return plan;

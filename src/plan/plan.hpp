@@ -42,6 +42,8 @@ struct PlanOptions {
     bool receipt = false;  // is to be read before the program is executed, whatever the config says
 };
 
+// Of what `pinfold sandbox` has made.
+inline constexpr const char* kSandboxAnnotation = "org.pinfold.sandbox";
 // "true": as --strict.
 inline constexpr const char* kStrictAnnotation = "org.pinfold.strict";
 // "true": Landlock's rules are laid on the payload, and with them no_new_privs. The others: ports, "any" or "none".
@@ -168,6 +170,8 @@ ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFact
 Result<std::optional<LandlockRules>> plan_landlock(const Spec& spec);
 // "80,443", "any" or "none"; nothing for anything else.
 std::optional<LandlockRules::Ports> parse_ports(std::string_view text);
+// Not one call for keys gets past the profile: who is under it needs no keyring of its own.
+bool forbids_keys(const std::optional<Seccomp>& profile);
 uint64_t namespace_flag(NamespaceType type);
 IdMaps plan_id_maps(const std::vector<IdMapping>& uids, const std::vector<IdMapping>& gids, const HostFacts& host);
 

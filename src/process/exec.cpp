@@ -94,7 +94,7 @@ Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
     if (!plan.final_cpus.empty())
         TRY_IN("process.execCPUAffinity.final",
                take_step(Step::scheduler, [&] { return apply_cpu_affinity(plan.final_cpus); }));
-    if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring); }));
+    if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring, ""); }));
     TRY(take_step(Step::user, [&] { return choose_user(plan.user, process.identity); }));
     if (process.terminal) TRY(take_step(Step::terminal, [&] { return open_terminal(process, context); }));
     const Executable executable = TRY(become_user(process));

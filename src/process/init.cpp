@@ -58,6 +58,12 @@ Result<void> create_late_namespaces(uint64_t flags) {
     return {};
 }
 
+Result<void> join_keyring(const Plan& plan) {
+    return join_new_keyring(plan.keyring, plan.keeper
+                                              ? ", or use a profile that forbids keyctl, add_key and request_key"
+                                              : ", or use --no-new-keyring");
+}
+
 Result<void> set_hostname(const std::string& name) {
     if (::sethostname(name.c_str(), name.size()) != 0) return errno_error(concat("set ", quoted(name)));
     return {};
@@ -145,7 +151,7 @@ Result<void> enter_namespaces(const Plan& plan, InitContext& context) {
     if (plan.namespaces.creates(CLONE_NEWNET)) TRY(take_step(Step::loopback, bring_loopback_up));
     const std::string& label = plan.process.selinux_label;
     if (!plan.keyring.empty() && !label.empty()) TRY_IN("SELinux", set_context_for_keys(label, context.host_pid));
-    if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring); }));
+    if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_keyring(plan); }));
     if (!plan.hostname.empty()) TRY(take_step(Step::hostname, [&] { return set_hostname(plan.hostname); }));
     if (!plan.domainname.empty()) TRY(take_step(Step::domainname, [&] { return set_domainname(plan.domainname); }));
     return {};

@@ -13,8 +13,6 @@
 
 namespace pinfold {
 
-// What marks a container as a sandbox.
-inline constexpr const char* kSandboxAnnotation = "org.pinfold.sandbox";
 // Seconds without use after which it may be removed.
 inline constexpr const char* kIdleAnnotation = "org.pinfold.idle-timeout";
 

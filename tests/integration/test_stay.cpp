@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <fstream>
 
 #include "sandbox.hpp"
 
@@ -125,6 +126,31 @@ TEST_CASE("stay: with a command it ends with that; with a timeout, by itself") {
         box.await_end();
         CHECK(box.run({"prune"}).out == bundle.id() + "\n");
     }
+}
+
+TEST_CASE("stay: a user without a key left has sandboxes, but no keyrings where they are asked for") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    constexpr uid_t kOther = kNobodySpecial + 1;  // its keys are missed by nobody else
+    Bundle bundle;
+    bundle.make_rootless(kOther);
+    const SpawnOptions user{.uid = kOther, .env = {"HOME=/", "XDG_RUNTIME_DIR="}};
+    Process hoard({playground() / "probe", "fill-keys"}, user);
+    REQUIRE(hoard.read_line() == "READY");
+    {
+        const Staying sandbox(bundle, {}, {}, user);
+        CHECK(sandbox.exec({}, {"sh", "-c", "exit 7"}).status == 7);
+    }
+    const fs::path profile = bundle.host() / "keys.json";
+    std::ofstream(profile)
+        << R"({"extends": "default", "syscalls": [{"names": ["add_key"], "action": "SCMP_ACT_ALLOW"}]})";
+    const Ended refused = run_job(bundle, {{"--seccomp", profile}, {"true"}, user});
+    CHECK(refused.status == 125);
+    CHECK_MESSAGE(refused.err.find("raise kernel.keys.maxkeys, or use a profile") != std::string::npos, refused.err);
+    bundle.probe({"exit", "0"}).write_config();
+    const Ended run = run_program(bundle.command_line({}), user);
+    CHECK_MESSAGE(run.err.find("raise kernel.keys.maxkeys, or use --no-new-keyring") != std::string::npos, run.err);
+    CHECK(run_program(bundle.command_line({.args = {"--no-new-keyring"}}), user).status == 0);
 }
 
 TEST_CASE("stay: prune removes what is not used, and what is used it leaves") {

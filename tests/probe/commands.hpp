@@ -57,6 +57,8 @@ Object hugepages_command(const Arguments& arguments);  // COUNT [noreserve]: pag
 Object disk_command(const Arguments& arguments);       // PATH read|write BLOCK COUNT: past the cache; wall time used
 Object rdma_command(const Arguments& arguments);       // PATH: one handle, and one object of it
 
+Object fill_keys_command(const Arguments& arguments);  // READY when the user can have no more; holds them for ever
+
 // do_streams.cpp
 Object connect_loopback_command(const Arguments& arguments);
 Object winsize_command(const Arguments& arguments);  // READY, then the size at each SIGWINCH until end of input

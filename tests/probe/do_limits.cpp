@@ -1,10 +1,14 @@
-// Trying to use more than a limit allows: huge pages, a disk, an RDMA device.
+// Trying to use more than a limit allows: huge pages, a disk, an RDMA device, keys.
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <rdma/ib_user_verbs.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -70,6 +74,18 @@ Object rdma_command(const Arguments& arguments) {
         out.add("object_errno", strerrorname_np(errno));
     }
     return out;
+}
+
+Object fill_keys_command(const Arguments&) {
+    if (::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0) return failure();
+    for (int number = 0;; ++number) {
+        const std::string name = "key-" + std::to_string(number);
+        if (::syscall(SYS_add_key, "user", name.c_str(), "x", 1, KEY_SPEC_SESSION_KEYRING) < 0) break;
+    }
+    if (errno != EDQUOT) return failure();
+    std::printf("READY\n");
+    std::fflush(stdout);
+    for (;;) ::pause();
 }
 
 }  // namespace probe

@@ -44,6 +44,7 @@ constexpr std::array kCommands = {
     Command{"exit", 1, exit_command},
     Command{"signal", 1, signal_command},
     Command{"wait-signal", 0, wait_signal_command},
+    Command{"fill-keys", 0, fill_keys_command},
     Command{"alloc", 1, alloc_command},
     Command{"fork", 1, fork_command},
     Command{"threads", 1, threads_command},
