@@ -63,7 +63,7 @@ const std::vector<Row>& rows() {
         {call(SYS_personality, {0x400000}), "-", "-", "-", "-"},  // READ_IMPLIES_EXEC
         {call(SYS_personality, {0x40000}), "-", "-", "-", "+"},   // ADDR_NO_RANDOMIZE
         {call(SYS_shmget, {0, 4096, 01600}), "-", "-", "-", "+"},
-        {call(SYS_socket, {AF_INET, SOCK_STREAM}), "-", "-", "+", "-"},
+        {call(SYS_socket, {AF_INET, SOCK_STREAM}), "-", "+", "+", "+"},
         {call(SYS_socket, {AF_NETLINK, SOCK_RAW}), "-", "-", "+", "-"},
         {call(SYS_socket, {AF_UNIX, SOCK_STREAM}), "-", "+", "+", "+"},
         {call(SYS_seccomp, {2}), "-", "+", "+", "+"},  // SECCOMP_GET_ACTION_AVAIL

@@ -60,6 +60,38 @@ TEST_CASE("sandbox: its root has this machine's programs and nothing else of it"
     CHECK(ended.status != 0);
 }
 
+TEST_CASE("sandbox: without a network it serves and fetches on its own loopback") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    constexpr const char* kScript = R"(
+use Socket qw(:all);
+sub meet {
+    my ($family, $type, $where) = @_;
+    my ($server, $client, $said);
+    socket($server, $family, $type, 0) && bind($server, $where) or die "serve: $!";
+    $type == SOCK_DGRAM || listen($server, 1) or die "listen: $!";
+    socket($client, $family, $type, 0) && connect($client, getsockname($server)) or die "connect: $!";
+    syswrite($client, "met") or die "write: $!";
+    my $receiver = $server;
+    if ($type == SOCK_STREAM) { accept($receiver = undef, $server) or die "accept: $!" }
+    sysread($receiver, $said, 3) && print "$said\n";
+}
+for my $type (SOCK_STREAM, SOCK_DGRAM) {
+    meet(AF_INET, $type, pack_sockaddr_in(0, INADDR_LOOPBACK));
+    meet(AF_INET6, $type, pack_sockaddr_in6(0, IN6ADDR_LOOPBACK));
+}
+socket(my $out, AF_INET, SOCK_STREAM, 0) or die $!;
+connect($out, pack_sockaddr_in(80, inet_aton("192.0.2.1"))) or print $!{ENETUNREACH} ? "unreachable\n" : "$!\n";
+)";
+    Bundle bundle;
+    const SpawnOptions user = normal_user(bundle);
+    for (const SpawnOptions& spawn : {SpawnOptions{}, user}) {
+        const Ended ended = run_job(bundle, {{}, {"perl", "-e", kScript}, spawn});
+        CHECK(ended.err == "");
+        CHECK(ended.out == "met\nmet\nmet\nmet\nunreachable\n");
+    }
+}
+
 TEST_CASE("sandbox: limits are what the kernel says they are") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

@@ -105,11 +105,11 @@ const Row kRows[] = {
 
     {"socket", {1, 1, 0}, "PAAA"},  // AF_UNIX
     {"socket", {1 | kHigh, 1, 0}, "PAAA"},
-    {"socket", {2, 1, 6}, "PPAP"},  // AF_INET
-    {"socket", {2, 0x80801, 0}, "PPAP"},
-    {"socket", {2, 2, 17}, "PPAP"},
-    {"socket", {10, 1, 6}, "PPAP"},  // AF_INET6
-    {"socket", {10, 2, 58}, "PPAP"},
+    {"socket", {2, 1, 6}, "PAAA"},  // AF_INET
+    {"socket", {2, 0x80801, 0}, "PAAA"},
+    {"socket", {2, 2, 17}, "PAAA"},
+    {"socket", {10, 1, 6}, "PAAA"},  // AF_INET6
+    {"socket", {10, 2, 58}, "PAAA"},
     {"socket", {2, 3, 1}, "PPPP"},    // SOCK_RAW
     {"socket", {2, 1, 132}, "PPPP"},  // SCTP
     {"socket", {2, 5, 0}, "PPPP"},    // SOCK_SEQPACKET
