@@ -3,10 +3,15 @@
 #include <signal.h>
 
 #include "base/log.hpp"
+#include "base/standard_streams.hpp"
 #include "cli/parse_arguments.hpp"
 
 int main(int argc, char** argv) {
     using namespace pinfold;
+    if (const Result<void> filled = fill_standard_streams(); !filled) {
+        log_error(filled.error());
+        return 1;
+    }
     // A parent that ignores SIGCHLD has left us a kernel that reaps our children, exit status and all.
     ::signal(SIGCHLD, SIG_DFL);
     const auto parsed = parse_arguments(argc, argv);

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
+#include "base/standard_streams.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "process/payload.hpp"
@@ -55,7 +56,8 @@ void write_all(int fd, std::string_view text) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     reset_signals();
     ::signal(SIGPIPE, SIG_IGN);
-    write_all(answer, wrap(work()));
+    const Result<void> filled = fill_standard_streams();
+    write_all(answer, wrap(filled ? work() : filled.error()));
     ::_exit(0);
 }
 
@@ -64,13 +66,15 @@ void write_all(int fd, std::string_view text) {
 Result<std::string> in_worker(const std::function<Result<std::string>()>& work) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe to the supervisor");
-    const UniqueFd from(ends[0]);
-    UniqueFd to(ends[1]);
+    // A caller may have closed its standard streams: their numbers are left free, for the worker to fill.
+    const Result<UniqueFd> from = above_standard_streams(UniqueFd(ends[0]));
+    Result<UniqueFd> to = above_standard_streams(UniqueFd(ends[1]));
+    if (!from || !to) return from ? to.error() : from.error();
     const pid_t pid = ::fork();  // glibc's: its locks are whole in the child, whatever other threads were doing
     if (pid < 0) return errno_error("start the supervisor");
-    if (pid == 0) work_here(to.get(), work);
-    to.reset();
-    Result<std::string> text = read_all(from.get(), "the supervisor's answer");
+    if (pid == 0) work_here(to->get(), work);
+    to->reset();
+    Result<std::string> text = read_all(from->get(), "the supervisor's answer");
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
     if (!text) return text;
     return unwrap(*text);

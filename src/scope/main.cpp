@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/standard_streams.hpp"
 #include "base/strings.hpp"
 #include "scope/bus.hpp"
 #include "scope/properties.hpp"
@@ -112,7 +113,8 @@ int main(int argc, char** argv) {
     ::signal(SIGALRM, give_up);
     ::sigprocmask(SIG_UNBLOCK, &deadline, nullptr);
     ::alarm(kPatienceSeconds);
-    const Result<void> done = run({argv + 1, argv + argc});
+    Result<void> done = fill_standard_streams();
+    if (done) done = run({argv + 1, argv + argc});
     if (done) return 0;
     std::fprintf(stderr, "%s\n", done.error().message.c_str());
     return 1;

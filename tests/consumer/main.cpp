@@ -5,6 +5,9 @@
 #include <pinfold/sandbox.hpp>
 #include <pinfold/seccomp_profile.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdio>
 #include <fstream>
@@ -63,6 +66,24 @@ void use_a_sandbox(const RunnerOptions& options, const std::string& directory) {
     check(box->exec({"true"}).status == SandboxStatus::setup_failed, "exec after cleanup");
 }
 
+// A caller that has closed its streams: no descriptor of the library's takes their place in the sandbox.
+void run_without_streams(const RunnerOptions& options) {
+    int kept[3];
+    for (int number = 0; number < 3; ++number) kept[number] = ::fcntl(number, F_DUPFD_CLOEXEC, 100);
+    for (int number = 0; number < 3; ++number) ::close(number);
+    SandboxJob job;
+    job.command = {"sh", "-c", "ls -l /proc/$$/fd > /tmp/fds; mv /tmp/fds /workspace/fds; sleep 1000"};
+    Result<Sandbox> box = Sandbox::start(job, options);
+    const SandboxResult shown =
+        box ? box->exec({"sh", "-c", "until cat fds 2>&-; do sleep 0.1; done"}, {.timeout = std::chrono::seconds(20)})
+            : SandboxResult{};
+    const std::string failed = box ? "" : box.error().message;
+    for (int number = 0; number < 3; ++number) ::dup2(kept[number], number);
+    size_t nulls = 0;
+    for (size_t at = 0; (at = shown.out.find(" -> /dev/null\n", at)) != std::string::npos; ++at) ++nulls;
+    check(nulls == 3 && shown.out.find("pipe:") == std::string::npos, "closed streams", failed + to_json(shown));
+}
+
 void generate_a_config() {
     GenerateOptions options;
     const Result<Seccomp> profile = find_profile("strict");
@@ -87,6 +108,7 @@ int main(int argc, char** argv) {
     });
     run_jobs(options);
     use_a_sandbox(options, argv[2]);
+    run_without_streams(options);
     generate_a_config();
     done = true;
     busy.join();

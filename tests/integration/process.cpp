@@ -80,6 +80,7 @@ void place(std::vector<std::pair<int, int>> fds) {  // NOLINT(performance-unnece
     if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) give_up("chdir");
     ::umask(options.umask);
     if (options.uid) become(*options.uid);
+    for (const int number : options.closed) ::close(number);
     std::vector<char*> argv;
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);

@@ -18,6 +18,7 @@ using pinfold::UniqueFd;
 struct SpawnOptions {
     std::optional<uid_t> uid;              // that user and group, no other groups
     std::vector<std::pair<int, int>> fds;  // {number there, descriptor here}; 0, 1 and 2 may be among them
+    std::vector<int> closed;               // numbers that are not open there, 0, 1 and 2 among them
     std::vector<std::string> env;          // NAME=VALUE, added
     std::string directory;                 // working directory
     std::string input;                     // standard input, at most a pipe's worth

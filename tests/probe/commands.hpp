@@ -63,7 +63,8 @@ Object fill_keys_command(const Arguments& arguments);  // READY when the user ca
 Object connect_loopback_command(const Arguments& arguments);
 Object winsize_command(const Arguments& arguments);  // READY, then the size at each SIGWINCH until end of input
 Object cat_command(const Arguments& arguments);
-Object read_fd_command(const Arguments& arguments);  // FD
+Object read_fd_command(const Arguments& arguments);    // FD
+Object store_fds_command(const Arguments& arguments);  // FILE
 
 // escape.cpp
 Object escape_command(const Arguments& arguments);  // [GROUP]: a line per attempt to get out

@@ -1,5 +1,6 @@
 // Trying things on descriptors: loopback, the terminal's size, copying.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <cstdio>
 
 #include "commands.hpp"
+#include "report.hpp"
 
 namespace probe {
 
@@ -72,6 +74,15 @@ Object read_fd_command(const Arguments& arguments) {
     const ssize_t count = ::read(std::stoi(arguments[0]), buffer.data(), buffer.size());
     if (count < 0) return failure();
     return success().add("text", std::string(buffer.data(), static_cast<size_t>(count)));
+}
+
+// To a file: there may be nobody at standard output.
+Object store_fds_command(const Arguments& arguments) {
+    const std::string text = Object().add("fds", open_files()).text();
+    const int file = ::open(arguments[0].c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const bool stored = file >= 0 && ::write(file, text.data(), text.size()) == ssize_t(text.size());
+    ::close(file);
+    return success_if(stored);
 }
 
 }  // namespace probe

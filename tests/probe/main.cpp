@@ -66,6 +66,7 @@ constexpr std::array kCommands = {
     Command{"winsize", 0, winsize_command},
     Command{"cat", 0, cat_command},
     Command{"read-fd", 1, read_fd_command},
+    Command{"store-fds", 1, store_fds_command},
     // attacks
     Command{"escape", 0, escape_command},
 };

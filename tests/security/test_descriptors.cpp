@@ -224,4 +224,71 @@ TEST_CASE("CVE-2024-21626: the payload has the standard descriptors and no other
     WITHSTANDS("exec", numbers_of(json::parse(ended.out)["fds"]) == standard);
 }
 
+namespace {
+
+std::vector<std::vector<int>> some_of_the_streams() {
+    std::vector<std::vector<int>> all;
+    for (unsigned set = 1; set < 8; ++set) {
+        std::vector<int>& chosen = all.emplace_back();
+        for (const int number : {0, 1, 2}) {
+            if ((set >> number & 1) != 0) chosen.push_back(number);
+        }
+    }
+    return all;
+}
+
+// The three streams and nothing else, each of them a null device or a pipe.
+bool has_streams_only(const fs::path& stored) {
+    const json text = json::parse(fs::exists(stored) ? read_text(stored) : "", nullptr, false);
+    const json fds = text.is_object() ? text["fds"] : json::array();
+    INFO(fds.dump());
+    CHECK(numbers_of(fds) == json({0, 1, 2}));
+    return numbers_of(fds) == json({0, 1, 2}) && std::ranges::all_of(fds, [](const json& each) {
+               const std::string target = each.value("target", "");
+               return target.ends_with("/null") || target.starts_with("pipe:[");
+           });
+}
+
+}  // namespace
+
+TEST_CASE("closed standard streams: nothing that is opened takes their place") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const std::vector<int>& closed : some_of_the_streams()) {
+        INFO("closed: ", json(closed).dump());
+        const SpawnOptions spawn{.closed = closed};
+        Bundle bundle;
+        const fs::path out = bundle.host() / "out";
+        fs::create_directory(out);
+        fs::permissions(out, fs::perms(0777));
+        bundle.bind(out, "/out");
+        const std::string probe = (bundle.rootfs() / "probe").string() + ":/probe";
+        const auto stored = [&](const char* how, int status) {
+            CHECK(status == 0);
+            WITHSTANDS(how, has_streams_only(out / how));
+        };
+        bundle.probe({"store-fds", "/out/run"});
+        stored("run", run(bundle, {.spawn = spawn}).status);
+        const std::vector<std::string> binds = {"--bind", out.string() + ":/out", "--ro-bind", probe};
+        std::vector<std::string> words = bundle.verb({"sandbox", "--name", bundle.id()});
+        words.insert(words.end(), binds.begin(), binds.end());
+        for (const char* how : {"sandbox", "result"}) {
+            std::vector<std::string> all = words;
+            if (how == std::string("result")) all.insert(all.end(), {"--result", (bundle.host() / "result").string()});
+            all.insert(all.end(), {"--", "/probe", "store-fds", std::string("/out/") + how});
+            stored(how, run_program(all, spawn).status);
+        }
+        CHECK(json::parse(read_text(bundle.host() / "result"), nullptr, false)["status"] == "exited");
+        const Container container(bundle.probe({"wait-signal"}), As::running);
+        stored("exec", container.exec({}, {"/probe", "store-fds", "/out/exec"}, spawn).status);
+        stored("watched", container.exec({"--timeout", "100s"}, {"/probe", "store-fds", "/out/watched"}, spawn).status);
+        write_text(bundle.host() / "there", "bytes");
+        const std::string inside = bundle.id() + ":/out/back";
+        for (const auto& [from, to] : {std::pair((bundle.host() / "there").string(), inside),
+                                       std::pair(inside, (bundle.host() / "again").string())})
+            CHECK(run_program(bundle.verb({"cp", from, to}), spawn).status == 0);
+        WITHSTANDS("cp", read_text(out / "back") == "bytes" && read_text(bundle.host() / "again") == "bytes");
+    }
+}
+
 }  // namespace pinfold::integration
