@@ -2,6 +2,9 @@
 #include "audit/head.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
@@ -24,10 +27,12 @@ bool Head::is_at(const ChainEnd& other) const {
 }
 
 Head read_head(const std::string& log) {
-    const Result<std::string> text = read_file(log + ".head");
-    if (!text) return {};
+    const Result<UniqueFd> file = open_regular(AT_FDCWD, log + ".head");
+    if (!file) return {};
     // Of a file that somebody has made longer, only this part is ever written again.
-    const Result<Json> json = parse_json(std::string_view(*text).substr(0, kLength), log);
+    char text[kLength];
+    const ssize_t size = ::read(file->get(), text, sizeof text);
+    const Result<Json> json = parse_json({text, size_t(std::max<ssize_t>(0, size))}, log);
     if (!json) return {};
     const Json* seq = json->find("seq");
     return {{seq && seq->unsigned_integer() ? *seq->unsigned_integer() : 0, text_of(*json, "hash")},
@@ -41,7 +46,7 @@ Result<void> write_head(const std::string& log, const Head& head) {
     const std::string next = head.next.empty() ? "" : concat(",\"next\":", json_quoted(head.next));
     std::string text = concat("{\"seq\":", head.end.seq, ",\"hash\":", json_quoted(head.end.hash), next, "}");
     text.resize(kLength - 1, ' ');
-    const UniqueFd file = TRY(open_at(AT_FDCWD, name, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600));
+    const UniqueFd file = TRY(open_at(AT_FDCWD, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));
     return write_once(file.get(), text + "\n", name);
 }
 

@@ -72,7 +72,7 @@ std::optional<AuditRecord> parse_line(std::string_view text) {
     const std::string_view body = text.substr(0, text.size() - kHashMember);
     const std::string_view hash = text.substr(body.size() + kHashKey.size(), kHashDigits);
     if (text.substr(body.size(), kHashKey.size()) != kHashKey || hash != hash_of(body)) return std::nullopt;
-    Result<Json> json = parse_json(text, "line");
+    Result<Json> json = parse_json(text, "line", kOwnJson);
     if (!json) return std::nullopt;
     const uint64_t* seq = number_member(*json, "seq");
     const std::string* prev = text_member(*json, "prev");

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "audit/head.hpp"
@@ -23,51 +22,62 @@ struct Line {
     std::optional<AuditRecord> record;
 };
 
-std::vector<Line> lines_of(std::string_view text) {
-    std::vector<Line> lines;
-    if (text.empty()) return lines;
-    if (text.ends_with('\n')) text.remove_suffix(1);
-    for (const std::string_view line : split(text, '\n')) {
-        lines.push_back({lines.size() + 1, line, parse_line(line)});
-        // The other members are not asked for, and a log may be long.
-        if (lines.back().record && lines.back().record->event != kTornEvent) lines.back().record->json = {};
+// One after the other: a log may be long, and its text is all of it that is kept.
+class Lines {
+public:
+    explicit Lines(std::string_view text) : rest_(text), left_(!text.empty()) {
+        if (rest_.ends_with('\n')) rest_.remove_suffix(1);
     }
-    return lines;
-}
+
+    std::optional<Line> next() {
+        if (!left_) return std::nullopt;
+        const size_t end = rest_.find('\n');
+        const std::string_view text = rest_.substr(0, end);
+        left_ = end != rest_.npos;
+        if (left_) rest_.remove_prefix(end + 1);
+        return Line{++number_, text, parse_line(text)};
+    }
+    size_t count() const { return number_; }
+
+private:
+    std::string_view rest_;
+    bool left_;
+    size_t number_ = 0;
+};
 
 class Verifier {
 public:
-    explicit Verifier(std::string_view text) : lines_(lines_of(text)) {}
+    explicit Verifier(std::string_view text) : lines_(text) {}
 
     AuditReport run(const Head& head);
 
 private:
     std::string check(const Line& line);
-    std::string check_damaged(const Line* next);
+    std::string check_damaged(const Line& next);
     std::string wrong_order(const Line& line) const;
     std::string check_end(const Head& head);
     std::string check_cut_end(const Head& head);
 
-    std::vector<Line> lines_;
+    Lines lines_;
     ChainEnd end_;
-    const Line* damaged_ = nullptr;  // the first of those that are no lines, before the one that is looked at
+    std::optional<Line> damaged_;  // the first of those that are no lines, before the one that is looked at
     std::vector<std::string> remarks_;
 };
 
 AuditReport Verifier::run(const Head& head) {
     std::string fault;
-    for (const Line& line : lines_) {
-        if (!line.record && !damaged_) damaged_ = &line;
-        if (line.record) fault = check(line);
+    while (const std::optional<Line> line = lines_.next()) {
+        if (!line->record && !damaged_) damaged_ = line;
+        if (line->record) fault = check(*line);
         if (!fault.empty()) break;
     }
     if (fault.empty()) fault = damaged_ ? check_cut_end(head) : check_end(head);
-    return {lines_.size(), std::move(remarks_), std::move(fault)};
+    return {lines_.count(), std::move(remarks_), std::move(fault)};
 }
 
 std::string Verifier::check(const Line& line) {
     if (damaged_) {
-        std::string fault = check_damaged(&line);
+        std::string fault = check_damaged(line);
         if (!fault.empty()) return fault;
     } else if (line.record->event == kTornEvent && !is_note_of(*line.record, "")) {
         return concat("text was removed before line ", line.number, ", which tells of a line that was cut short");
@@ -82,14 +92,14 @@ std::string Verifier::check(const Line& line) {
 }
 
 // Text that is no line is in order if a crash has cut it short, which the next line then tells.
-std::string Verifier::check_damaged(const Line* next) {
+std::string Verifier::check_damaged(const Line& next) {
     const char* begin = damaged_->text.data();
-    const std::string_view text(begin, size_t(next->text.data() - begin) - 1);
-    if (next->record->event != kTornEvent || !is_note_of(*next->record, text)) {
+    const std::string_view text(begin, size_t(next.text.data() - begin) - 1);
+    if (next.record->event != kTornEvent || !is_note_of(*next.record, text)) {
         return concat("line ", damaged_->number, " was changed or added: its hash does not fit");
     }
-    remarks_.push_back(concat("line ", damaged_->number, " was cut short by a crash, as line ", next->number, " says"));
-    damaged_ = nullptr;
+    remarks_.push_back(concat("line ", damaged_->number, " was cut short by a crash, as line ", next.number, " says"));
+    damaged_.reset();
     return {};
 }
 
@@ -100,9 +110,10 @@ std::string Verifier::wrong_order(const Line& line) const {
         return concat("line ", line.number, " was inserted: its number is ", seq, ", which was there before");
     if (seq == expected)
         return concat("line ", line.number, " was replaced or inserted: it does not continue the one before");
-    const bool comes_later = std::any_of(lines_.begin() + ptrdiff_t(line.number), lines_.end(), [&](const Line& other) {
-        return other.record && other.record->end.seq == expected;
-    });
+    bool comes_later = false;
+    for (Lines rest = lines_; const std::optional<Line> other = rest.next();) {
+        comes_later = comes_later || (other->record && other->record->end.seq == expected);
+    }
     if (comes_later)
         return concat("line ", line.number, " is out of order: number ", expected, " comes after number ", seq);
     return concat("lines were removed before line ", line.number, ": it is number ", seq, " instead of ", expected);
@@ -118,7 +129,7 @@ std::string Verifier::check_cut_end(const Head& head) {
 
 std::string Verifier::check_end(const Head& head) {
     if (head.is_at(end_)) return {};
-    const size_t last = lines_.size();
+    const size_t last = lines_.count();
     if (head.end.seq == 0) return "the head file is missing or damaged: lines may have been removed from the end";
     if (head.end.seq > end_.seq) {
         return concat("lines were removed after line ", last, ": the head file knows of ", head.end.seq);
@@ -132,7 +143,7 @@ std::string Verifier::check_end(const Head& head) {
 }  // namespace
 
 Result<AuditReport> verify_audit(const std::string& path) {
-    const UniqueFd file = TRY(open_at(AT_FDCWD, path, O_RDONLY));
+    const UniqueFd file = TRY(open_regular(AT_FDCWD, path));
     // Those who append wait: the log and its head have to be of the same moment.
     TRY(lock_file(file.get(), LOCK_SH, path));
     const std::string text = TRY(read_all(file.get(), path));

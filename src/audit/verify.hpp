@@ -10,7 +10,7 @@
 namespace pinfold {
 
 struct AuditReport {
-    size_t lines = 0;
+    size_t lines = 0;                  // up to the fault
     std::vector<std::string> remarks;  // what a crash has left, which is no fault
     std::string fault;                 // the first one: "line 3 was changed: ..."; empty: none
 };

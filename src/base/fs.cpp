@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 
 #include "base/strings.hpp"
 
@@ -17,16 +18,37 @@ Result<UniqueFd> open_at(int dir, const std::string& path, int flags, unsigned m
     return fd;
 }
 
-Result<std::string> read_all(int fd, std::string_view name) {
+namespace {
+
+const char* kind_of(mode_t mode) {
+    switch (mode & S_IFMT) {
+        case S_IFDIR: return "a directory";
+        case S_IFIFO: return "a FIFO";
+        case S_IFSOCK: return "a socket";
+        case S_IFCHR:
+        case S_IFBLK: return "a device";
+        default: return "something else";
+    }
+}
+
+Error too_large(std::string_view name, std::string_view size, size_t most) {
+    return plain_error(concat(name, " has ", size, " bytes, allowed: at most ", most));
+}
+
+}  // namespace
+
+Result<std::string> read_at_most(int fd, std::string_view name, size_t most) {
     struct stat info {};
-    const bool sized = ::fstat(fd, &info) == 0 && info.st_size > 0;
+    const size_t size = ::fstat(fd, &info) == 0 && info.st_size > 0 ? size_t(info.st_size) : 0;
+    if (size > most) return too_large(name, std::to_string(size), most);
     // One byte more than the size: the read that fills the text less than whole is the last one.
-    std::string text(sized ? size_t(info.st_size) + 1 : 4096, '\0');
+    std::string text(size > 0 ? size + 1 : 4096, '\0');
     for (size_t used = 0;;) {
         const ssize_t got = ::read(fd, text.data() + used, text.size() - used);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return errno_error(concat("read ", name));
         used += size_t(got);
+        if (used > most) return too_large(name, concat("more than ", most), most);
         if (got == 0) {
             text.resize(used);
             return text;
@@ -35,9 +57,28 @@ Result<std::string> read_all(int fd, std::string_view name) {
     }
 }
 
+Result<std::string> read_all(int fd, std::string_view name) { return read_at_most(fd, name, SIZE_MAX); }
+
 Result<std::string> read_file(const std::string& path) {
     const UniqueFd fd = TRY(open_at(AT_FDCWD, path, O_RDONLY));
     return read_all(fd.get(), path);
+}
+
+Result<UniqueFd> open_regular(int dir, const std::string& path, int flags) {
+    const UniqueFd place = TRY(open_at(dir, path, O_PATH | flags));
+    struct stat info {};
+    if (::fstat(place.get(), &info) != 0) return errno_error(concat("stat ", path));
+    if (S_ISLNK(info.st_mode)) return errno_error(ELOOP, concat("open ", path));
+    if (!S_ISREG(info.st_mode)) return plain_error(concat(path, " is ", kind_of(info.st_mode), ", not a regular file"));
+    // The very file that was looked at, whatever has its name by now.
+    UniqueFd file(::open(concat("/proc/self/fd/", place.get()).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!file) return errno_error(concat("open ", path));
+    return file;
+}
+
+Result<std::string> read_regular(const std::string& path, size_t most) {
+    const UniqueFd file = TRY(open_regular(AT_FDCWD, path));
+    return read_at_most(file.get(), path, most);
 }
 
 Result<void> write_once(int fd, std::string_view text, std::string_view name) {

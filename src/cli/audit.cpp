@@ -1,4 +1,6 @@
 // pinfold audit show and verify.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
 
@@ -93,7 +95,8 @@ bool is_wanted(const AuditRecord& record, const AuditOptions& options) {
 
 Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line) {
     const std::string file = TRY(file_to_read(options.file, line.global));
-    const std::string text = TRY(read_file(file));
+    const UniqueFd log = TRY(open_regular(AT_FDCWD, file));
+    const std::string text = TRY(read_all(log.get(), file));
     std::vector<Row> rows = {{"SEQ", "TIME", "EVENT", "ID", "CALLER", "DETAILS"}};
     std::string lines;
     bool damaged = false;

@@ -18,7 +18,7 @@ namespace {
 // What an earlier run has written, if there was one. A config.json would be replaced by its section: that is not meant.
 Result<std::optional<Profile>> load_earlier(const std::string& path) {
     if (path.empty() || ::access(path.c_str(), F_OK) != 0) return std::optional<Profile>();
-    const std::string text = TRY(read_file(path));
+    const std::string text = TRY(read_document(path));
     const Json document = TRY(parse_json(text, path));
     if (document.find("linux")) return plain_error(concat(quoted(path), ": is a config.json, not a profile"));
     const bool has_slash = path.find('/') != std::string::npos;

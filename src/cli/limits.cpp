@@ -1,9 +1,9 @@
 // ResourceLimits from a file and options of the command line.
 #include "cli/limits.hpp"
 
-#include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
+#include "spec/json.hpp"
 
 namespace pinfold {
 
@@ -38,7 +38,7 @@ bool LimitOptions::any() const {
 Result<WantedLimits> resolve_limits(const LimitOptions& options) {
     ResourceLimits limits;
     if (!options.file.empty()) {
-        const std::string text = TRY_IN("--limits", read_file(options.file));
+        const std::string text = TRY_IN("--limits", read_document(options.file));
         limits = TRY(parse_resource_limits(text, options.file));
     }
     if (options.cpus) limits.cpu_cores = *options.cpus;

@@ -1,7 +1,6 @@
 // pinfold sandbox: from options to a job, and from its result to an exit code.
 #include <unistd.h>
 
-#include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cli/limits.hpp"
@@ -11,6 +10,7 @@
 #include "sandbox/languages.hpp"
 #include "sandbox/run_job.hpp"
 #include "sandbox/stay.hpp"
+#include "spec/json.hpp"
 
 namespace pinfold {
 
@@ -46,7 +46,7 @@ Result<void> take_script(const std::string& name, SandboxJob& job) {
     const Language language = TRY(find_language(name));
     if (job.command.empty()) return plain_error("--lang: name the script's file, or - for standard input");
     const std::string& file = job.command[0];
-    job.script = file == "-" ? TRY(read_all(STDIN_FILENO, "standard input")) : TRY(read_file(file));
+    job.script = TRY_IN("--lang", read_document_or_input(file));
     job.script_name = language.file;
     job.command = script_command(language, {job.command.begin() + 1, job.command.end()});
     return {};

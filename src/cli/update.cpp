@@ -1,10 +1,7 @@
 // pinfold update: new limits for a container, from a document, from options, or from both.
-#include <unistd.h>
-
-#include "base/fs.hpp"
+#include "cgroup/update.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
-#include "cgroup/update.hpp"
 #include "cli/audited.hpp"
 #include "cli/live.hpp"
 #include "cli/verbs.hpp"
@@ -15,12 +12,6 @@
 namespace pinfold {
 
 namespace {
-
-// Nothing without a document. Of standard input by its descriptor: /dev/stdin cannot be opened where it is a socket.
-Result<std::string> read_document(const std::string& file) {
-    if (file.empty()) return std::string();
-    return file == "-" ? read_all(STDIN_FILENO, "standard input") : read_file(file);
-}
 
 // Whatever is negative means unlimited.
 Result<void> take_size(const std::string& text, std::string_view option, std::optional<int64_t>& out) {
@@ -65,7 +56,7 @@ Result<Resources> requested(const UpdateOptions& options, const std::string& doc
     Resources resources;
     Problems problems;
     if (!options.resources_file.empty()) {
-        const bool is_input = options.resources_file == "-";
+        const bool is_input = names_standard_input(options.resources_file);
         const Json json = TRY(parse_json(document, is_input ? "standard input" : options.resources_file));
         resources = parse_resources(json, problems);
     }
@@ -94,7 +85,8 @@ AuditEvent event_of(const UpdateOptions& options, const CommandLine& line, const
 }  // namespace
 
 Result<int> verb_update(const UpdateOptions& options, const CommandLine& line) {
-    const std::string document = TRY(read_document(options.resources_file));
+    const std::string& file = options.resources_file;
+    const std::string document = file.empty() ? "" : TRY(read_document_or_input(file));
     const Resources resources = TRY(requested(options, document));
     return audited(line, event_of(options, line, document), [&] { return update_it(options, line, resources); });
 }

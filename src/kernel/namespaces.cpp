@@ -32,7 +32,7 @@ constexpr struct {
 };
 
 Result<OpenedNamespace> open_namespace(const NamespaceToJoin& wanted) {
-    UniqueFd fd = TRY(open_at(AT_FDCWD, wanted.path, O_RDONLY));
+    UniqueFd fd = TRY(open_regular(AT_FDCWD, wanted.path));
     const int kind = ::ioctl(fd.get(), NS_GET_NSTYPE);
     if (kind < 0) return plain_error(concat(wanted.path, " is not a namespace file"));
     if (static_cast<uint64_t>(kind) != wanted.flag) {

@@ -2,6 +2,7 @@
 #include "kernel/users.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,15 +20,15 @@ constexpr size_t kMaxFile = size_t{1} << 20;  // the file is the container's: do
 
 // The file may be a link to anything that is in view: it is opened as root in the container, if that is who we are, but
 // with none of the rights that our capabilities give.
-std::string read_database(const char* path) {
+Result<std::string> read_database(const char* path) {
     const SetAsideCapabilities aside;
-    if (!aside) return {};
+    if (!aside) return std::string();
     const Result<UniqueFd> file = open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (!file) return {};
-    std::string text(kMaxFile, '\0');
-    const ssize_t length = ::read(file->get(), text.data(), text.size());
-    text.resize(length < 0 ? 0 : size_t(length));
-    return text;
+    if (!file) return std::string();
+    struct stat info {};
+    if (::fstat(file->get(), &info) != 0) return errno_error(concat("stat ", path));
+    if (!S_ISREG(info.st_mode)) return plain_error(concat("the container's ", path, " is not a regular file"));
+    return read_at_most(file->get(), concat("the container's ", path), kMaxFile);
 }
 
 using Fields = std::vector<std::string_view>;
@@ -81,11 +82,11 @@ Result<Identity> find_user(const std::string& text) {
     const size_t colon = text.find(':');
     const std::string_view name = std::string_view(text).substr(0, colon);
     const std::optional<uid_t> number = parse_number<uid_t>(name);
-    const std::string passwd = read_database("/etc/passwd");
+    const std::string passwd = TRY(read_database("/etc/passwd"));
     const auto line = find_passwd_line(passwd, name, number);
     const std::optional<uid_t> uid = number ? number : line ? parse_number<uid_t>((*line)[2]) : std::nullopt;
     if (!uid) return plain_error(concat("user ", quoted(name), " is not in the container's /etc/passwd"));
-    const std::string groups = read_database("/etc/group");
+    const std::string groups = TRY(read_database("/etc/group"));
     Identity identity{*uid, line ? parse_number<gid_t>((*line)[3]).value_or(0) : 0, {}, true};
     if (colon != std::string::npos) identity.gid = TRY(find_group(std::string_view(text).substr(colon + 1), groups));
     else if (line) identity.groups = groups_of((*line)[0], groups);
@@ -93,8 +94,8 @@ Result<Identity> find_user(const std::string& text) {
 }
 
 std::string home_directory(uid_t uid) {
-    const std::string passwd = read_database("/etc/passwd");
-    const auto line = find_passwd_line(passwd, {}, uid);
+    const Result<std::string> passwd = read_database("/etc/passwd");
+    const auto line = passwd ? find_passwd_line(*passwd, {}, uid) : std::nullopt;
     return line && (*line)[5].starts_with('/') ? std::string((*line)[5]) : "/";
 }
 

@@ -10,6 +10,7 @@
 #include "base/strings.hpp"
 #include "kernel/namespaces.hpp"
 #include "policy/policy.hpp"
+#include "spec/json.hpp"
 
 namespace pinfold {
 
@@ -40,9 +41,9 @@ Result<void> require_trusted(int fd, const std::string& path, bool callers_own) 
 }
 
 Result<Policy> load(int directory, const std::string& name, const std::string& path, bool callers_own) {
-    const UniqueFd file = TRY(open_at(directory, name, O_RDONLY | O_NONBLOCK));
+    const UniqueFd file = TRY(open_regular(directory, name));
     TRY(require_trusted(file.get(), path, callers_own));
-    return parse_policy(TRY(read_all(file.get(), path)), path);
+    return parse_policy(TRY(read_at_most(file.get(), path, kMaxDocument)), path);
 }
 
 // In most places there is none, which is found out by one system call.

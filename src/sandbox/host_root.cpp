@@ -24,6 +24,7 @@ constexpr const char* kTopDirectories[] = {"bin", "sbin", "lib", "lib32", "lib64
 constexpr const char* kShownInEtc[] = {"alternatives", "ld.so.cache", "ssl/certs"};
 constexpr const char* kJavaPrefix = "java-";
 constexpr const char* kCopiedFromEtc[] = {"services", "protocols", "mime.types"};
+constexpr size_t kMostCopied = size_t{4} << 20;
 constexpr const char* kEmptyDirectories[] = {"dev", "proc",    "tmp", "usr",    "workspace",
                                              "etc", "etc/ssl", "var", "var/tmp"};
 
@@ -62,7 +63,8 @@ void add_etc(HostRoot& root) {
     }
     add_java(root);
     for (const char* name : kCopiedFromEtc) {
-        if (auto text = read_file(concat("/etc/", name))) root.skeleton.files.push_back({concat("etc/", name), *text});
+        if (auto text = read_regular(concat("/etc/", name), kMostCopied))
+            root.skeleton.files.push_back({concat("etc/", name), *text});
     }
     for (const char* name : {"localtime", "os-release"}) {
         const std::string target = link_target(concat("/etc/", name));
@@ -110,7 +112,7 @@ void add_names(HostRoot& root, const User& user, Network network) {
     files.push_back({"etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"});
     files.push_back({"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"});
     if (network == Network::none) return;
-    const Result<std::string> servers = read_file("/etc/resolv.conf");
+    const Result<std::string> servers = read_regular("/etc/resolv.conf", kMostCopied);
     files.push_back({"etc/resolv.conf", name_servers(servers ? *servers : "", network)});
 }
 

@@ -86,7 +86,7 @@ static void read(const Reader& object, Usage& usage) {
 }
 
 Result<SandboxResult> parse_result(std::string_view json) {
-    const Json root = TRY(parse_json(json, "result"));
+    const Json root = TRY(parse_json(json, "result", kOwnJson));
     Problems problems;
     const Reader object(root, problems, nullptr);
     SandboxResult result;

@@ -113,7 +113,7 @@ Error failure_of(pid_t watcher, int complaints) {
         return plain_error("there is no program pasta")
             .with_hint("install the package passt, or say --network host or none");
     }
-    const Result<std::string> text = read_all(complaints, "what pasta says");
+    const Result<std::string> text = read_at_most(complaints, "what pasta says", size_t{1} << 20);
     return plain_error(
         concat("pasta could not set up the network: ", text ? quoted(last_line(*text)) : "it was killed"));
 }

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -23,6 +24,8 @@
 namespace pinfold {
 
 namespace {
+
+constexpr size_t kMostOfPidFile = 64;
 
 // What a program said last, without the empty lines at its end.
 std::string last_line(std::string_view text) {
@@ -76,7 +79,7 @@ Result<void> Work::create() {
                               {streams.in.get(), streams.out.get(), streams.err.get()}));
     streams = {};
     if (code != 0) return failure("create", code, job_.streams.output->take_unread(1));
-    const std::string text = TRY(read_file(place("pid")));
+    const std::string text = TRY(read_regular(place("pid"), kMostOfPidFile));
     const pid_t pid = parse_number<pid_t>(split(text, '\n')[0]).value_or(0);
     first_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (!first_) return errno_error(concat(job_.runtime.path, " create: process ", quoted(text)));
@@ -87,8 +90,10 @@ Result<void> Work::start() {
     const UniqueFd words(::memfd_create("errors", MFD_CLOEXEC));
     const int code = TRY(call({"start", job_.id}, {.err = words.get()}));
     if (code == 0) return {};
-    ::lseek(words.get(), 0, SEEK_SET);
-    return failure("start", code, TRY(read_all(words.get(), "errors")));
+    char text[4096];  // of the end: there may be more than anybody would read
+    const off_t end = ::lseek(words.get(), 0, SEEK_END);
+    const ssize_t got = ::pread(words.get(), text, sizeof text, std::max<off_t>(0, end - off_t(sizeof text)));
+    return failure("start", code, {text, size_t(std::max<ssize_t>(0, got))});
 }
 
 Result<void> Work::await_end() {

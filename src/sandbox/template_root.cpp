@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/fs.hpp"
 #include "base/own_path.hpp"
 #include "base/strings.hpp"
 #include "spec/found.hpp"
@@ -93,7 +92,7 @@ void add_parents(const std::string& path, Skeleton& skeleton) {
 
 Result<HostRoot> plan_template_root(const std::string& name, const User& user, Network network) {
     const std::string file = TRY(find_file(name));
-    const std::string text = TRY_IN("--template", read_file(file));
+    const std::string text = TRY_IN("--template", read_document(file));
     const Template recipe = TRY(parse_template(text, file));
     HostRoot root;
     root.skeleton.directories = {"dev", "proc", "tmp", "workspace", "etc"};

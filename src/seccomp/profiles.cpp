@@ -1,7 +1,6 @@
 // Finding a profile: one of those that come with pinfold, or a file.
 #include "seccomp/profiles.hpp"
 
-#include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "seccomp/shipped.hpp"
 #include "spec/json.hpp"
@@ -32,7 +31,7 @@ Result<Profile> find_shipped(std::string_view name) {
 }
 
 Result<Profile> load_profile(const std::string& path) {
-    const std::string text = TRY(read_file(path));
+    const std::string text = TRY(read_document(path));
     Json document = TRY(parse_json(text, path));
     const Json* parent = document.find("linux");
     if (!parent) return parse_profile(std::move(document), {path, ""}, find_shipped);

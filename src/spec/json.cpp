@@ -1,10 +1,13 @@
 // The JSON reader: nlohmann's event parser fills our own tree. Its exceptions stop in this file.
 #include "spec/json.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "spec/problems.hpp"
 
@@ -65,7 +68,9 @@ const std::string* key_given_twice(const Json::Object& object) {
 // Receives the parser's events. The names and signatures are the parser's; false stops it.
 class TreeBuilder {
 public:
-    explicit TreeBuilder(std::string_view text) : text_(text) { open_.reserve(16); }
+    TreeBuilder(std::string_view text, size_t most_values) : text_(text), most_(most_values), left_(most_values) {
+        open_.reserve(16);
+    }
 
     Json& root() { return root_; }
     // What follows the document's name: ":3:7: ..." for a place in the text, ": linux.sysctl: ..." for a path.
@@ -103,8 +108,15 @@ private:
         return std::get<Json::Object>(open_.back()->value).back().value;
     }
 
+    bool count() {
+        if (left_ == 0) return fail(concat(": has more values than the ", most_, " that are allowed"));
+        --left_;
+        return true;
+    }
+
     template <class Value>
     bool add(Value&& value) {
+        if (!count()) return false;
         next_slot().value = std::forward<Value>(value);
         return true;
     }
@@ -112,6 +124,7 @@ private:
     template <class Container>
     bool open(Container container) {
         if (open_.size() == kMaxJsonDepth) return fail(concat(": nested deeper than ", kMaxJsonDepth, " levels"));
+        if (!count()) return false;
         Json& slot = next_slot();
         slot.value = std::move(container);
         open_.push_back(&slot);
@@ -140,20 +153,51 @@ private:
     }
 
     std::string_view text_;
+    size_t most_;
+    size_t left_;  // values that may still come
     Json root_;
     std::vector<Json*> open_;
     std::string failure_;
 };
 
+bool is_of_number(char c) { return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'; }
+
+// Where a string or a number begins that is longer than that; npos: nowhere. Found before the parser meets it.
+size_t find_longer(std::string_view text, size_t longest) {
+    if (text.size() <= longest) return text.npos;  // as ordinary documents are
+    size_t begin = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+        if (in_string && text[i] == '\\') ++i;
+        else if (text[i] == '"') in_string = !in_string;
+        else if (!in_string && !is_of_number(text[i])) begin = i + 1;
+        if (i >= begin && i - begin > longest + 1) return begin;  // a string has two quotes
+    }
+    return text.npos;
+}
+
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, std::string_view name) {
+bool names_standard_input(std::string_view path) { return path == "-" || path == "/dev/stdin"; }
+
+Result<std::string> read_document(const std::string& path) { return read_regular(path, kMaxDocument); }
+
+Result<std::string> read_document_or_input(const std::string& path) {
+    if (!names_standard_input(path)) return read_document(path);
+    return read_at_most(STDIN_FILENO, "standard input", kMaxDocument);
+}
+
+Result<Json> parse_json(std::string_view text, std::string_view name, JsonBounds bounds) {
+    if (const size_t begin = find_longer(text, bounds.longest); begin != text.npos) {
+        return plain_error(concat(name, ':', place(text, begin), ": has more than ", bounds.longest,
+                                  " bytes, allowed: at most that many in a string or a number"));
+    }
     // The parser takes a NUL byte for the end of the text, and would not look at what follows.
     if (const size_t nul = text.find('\0'); nul != text.npos) {
         return plain_error(concat(name, ':', place(text, nul), ": a NUL byte"));
     }
     try {
-        TreeBuilder builder(text);
+        TreeBuilder builder(text, bounds.values);
         const bool whole = nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &builder);
         if (!whole) return plain_error(concat(name, builder.failure()));
         return std::move(builder.root());

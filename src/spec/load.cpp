@@ -3,7 +3,6 @@
 
 #include <cerrno>
 
-#include "base/fs.hpp"
 #include "spec/json.hpp"
 #include "spec/parse.hpp"
 #include "spec/unsupported.hpp"
@@ -12,7 +11,7 @@
 namespace pinfold {
 
 Result<std::string> read_config(const std::string& path) {
-    Result<std::string> text = read_file(path);
+    Result<std::string> text = read_document(path);
     if (text || text.error().code != ENOENT) return text;
     return std::move(text).error().with_hint("run in a bundle directory, or name one with --bundle");
 }
@@ -37,7 +36,7 @@ Result<Spec> parse_checked_config(std::string_view text) {
 }
 
 Result<Process> load_process(const std::string& path) {
-    const std::string text = TRY(read_file(path));
+    const std::string text = TRY(read_document(path));
     const Json root = TRY(parse_json(text, path));
     Problems problems;
     Process process = parse_process(root, problems);

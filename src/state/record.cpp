@@ -9,6 +9,8 @@ namespace pinfold {
 namespace {
 
 constexpr uint64_t kRecordVersion = 2;
+// What the config may have, and as much again for what is around it.
+constexpr JsonBounds kRecordBounds{2 * JsonBounds().values, 2 * JsonBounds().longest};
 
 std::string string_text(const Json& object, std::string_view key) {
     const Json* value = object.find(key);
@@ -68,7 +70,7 @@ std::string record_to_json(const ContainerRecord& record) {
 }
 
 Result<ContainerRecord> record_from_json(std::string_view text) {
-    const Json root = TRY(parse_json(text, "state"));
+    const Json root = TRY(parse_json(text, "state", kRecordBounds));
     if (number(root, "version") != kRecordVersion) {
         return plain_error("the state was written by another version of pinfold")
             .with_hint("delete the container with that version");

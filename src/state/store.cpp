@@ -21,6 +21,7 @@
 #include "cgroup/freeze.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/namespaces.hpp"
+#include "spec/json.hpp"
 #include "state/container_id.hpp"
 #include "state/record.hpp"
 
@@ -31,6 +32,8 @@ namespace {
 constexpr const char* kRecordFile = "state.json";
 constexpr const char* kConfigFile = "config.json";
 constexpr const char* kInitFile = "init";  // "PID START-TIME"
+constexpr size_t kMaxInitFile = 64;
+constexpr size_t kMaxRecord = 2 * kMaxDocument;  // annotations and hooks of the config, and what is around them
 constexpr const char* kUnfinishedSocket = "start.new";
 constexpr const char* kStartSocket = "start";
 constexpr const char* kUnfinishedFile = "new";
@@ -90,10 +93,10 @@ Status status_of_living(int dir, const ContainerRecord& record) {
 }
 
 Result<void> add_status(int dir, ContainerState& state) {
-    const Result<UniqueFd> file = open_at(dir, kInitFile, O_RDONLY | O_NOFOLLOW);
+    const Result<UniqueFd> file = open_regular(dir, kInitFile, O_NOFOLLOW);
     if (!file && file.error().code == ENOENT) return {};  // still creating, or its creator died
     if (!file) return file.error();
-    const std::string text = TRY(read_all(file->get(), kInitFile));
+    const std::string text = TRY(read_at_most(file->get(), kInitFile, kMaxInitFile));
     const std::vector<std::string_view> words = split(text, ' ');
     const pid_t pid = parse_number<pid_t>(words[0]).value_or(0);
     const uint64_t started = words.size() < 2 ? 0 : parse_number<uint64_t>(words[1]).value_or(0);
@@ -237,11 +240,11 @@ Result<StateLock> StateLock::take(const std::string& root, const std::string& id
 static Result<ContainerState> load_record(int dir, const std::string& root, const std::string& id) {
     ContainerState state;
     state.record.id = id;
-    const Result<UniqueFd> file = open_at(dir, kRecordFile, O_RDONLY | O_NOFOLLOW);
+    const Result<UniqueFd> file = open_regular(dir, kRecordFile, O_NOFOLLOW);
     // Its creator died before it had touched anything, or is just about to.
     if (!file && file.error().code == ENOENT) return state;
     if (!file) return file.error();
-    const std::string text = TRY(read_all(file->get(), kRecordFile));
+    const std::string text = TRY(read_at_most(file->get(), kRecordFile, kMaxRecord));
     state.record = TRY_IN(concat(root, "/", id, "/", kRecordFile), record_from_json(text));
     return state;
 }
@@ -277,8 +280,8 @@ Result<ContainerState> load_what_is_left(const std::string& root, const std::str
 
 Result<std::string> load_config_text(const std::string& root, const std::string& id) {
     const UniqueFd dir = TRY(open_state_dir(root, id));
-    const UniqueFd file = TRY_IN(concat(root, "/", id), open_at(dir.get(), kConfigFile, O_RDONLY | O_NOFOLLOW));
-    return read_all(file.get(), kConfigFile);
+    const UniqueFd file = TRY_IN(concat(root, "/", id), open_regular(dir.get(), kConfigFile, O_NOFOLLOW));
+    return TRY_IN(concat(root, "/", id), read_at_most(file.get(), kConfigFile, kMaxDocument));
 }
 
 Result<std::vector<ContainerState>> load_all_states(const std::string& root) {

@@ -2,12 +2,14 @@
 #include "base/fs.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <string>
 #include <thread>
 
+#include "base/strings.hpp"
 #include "support/temp_dir.hpp"
 #include "support/testing.hpp"
 
@@ -87,6 +89,36 @@ TEST_CASE("fs: reading a directory fails with its name") {
     REQUIRE_FALSE(text);
     CHECK(text.error().code == EISDIR);
     CHECK(text.error().message.starts_with("read /tmp: "));
+}
+
+TEST_CASE("fs: of somebody else's files only regular ones are opened, and the others are named") {
+    const TempDir dir;
+    create(dir.file("file"), "text");
+    REQUIRE(::mkfifo(dir.file("fifo").c_str(), 0600) == 0);
+    REQUIRE(::symlink("file", dir.file("link").c_str()) == 0);
+    CHECK(*read_regular(dir.file("file"), 4) == "text");
+    CHECK(*read_regular(dir.file("link"), 4) == "text");
+    const auto words = [&](const std::string& path) { return read_regular(path, 4).error().message; };
+    CHECK(words(dir.file("fifo")) == dir.file("fifo") + " is a FIFO, not a regular file");
+    CHECK(words("/dev/zero") == "/dev/zero is a device, not a regular file");
+    CHECK(words(dir.path()) == dir.path() + " is a directory, not a regular file");
+    CHECK(read_regular(dir.file("none"), 4).error().code == ENOENT);
+    CHECK(open_regular(AT_FDCWD, dir.file("link"), O_NOFOLLOW).error().code == ELOOP);
+}
+
+TEST_CASE("fs: more than what is allowed is not read") {
+    const TempDir dir;
+    for (const size_t size : {size_t{0}, size_t{1}, size_t{4096}, size_t{4097}, size_t{100000}}) {
+        INFO(size);
+        create(dir.file("data"), std::string(size, 'x'));
+        CHECK(read_regular(dir.file("data"), size)->size() == size);
+        if (size == 0) continue;
+        CHECK(read_regular(dir.file("data"), size - 1).error().message ==
+              concat(dir.file("data"), " has ", size, " bytes, allowed: at most ", size - 1));
+    }
+    const UniqueFd zeros = open_at(AT_FDCWD, "/dev/zero", O_RDONLY).value();
+    CHECK(read_at_most(zeros.get(), "input", 10000).error().message ==
+          "input has more than 10000 bytes, allowed: at most 10000");
 }
 
 TEST_CASE("fs: write_file_at writes into an existing file and creates none") {

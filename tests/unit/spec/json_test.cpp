@@ -114,6 +114,35 @@ TEST_CASE("json: nesting is limited") {
     CHECK(error_of(std::string(1'000'000, '[')) == "c.json: nested deeper than 128 levels");
 }
 
+TEST_CASE("json: there are no more values than are allowed, keys not counted") {
+    CHECK(parse_json(R"({"a": [0, {}]})", "c.json", {.values = 4}));
+    for (const char* text : {R"({"a": [0, {}]})", R"([0, [0], "x"])", "[1.5, null, true]"}) {
+        CAPTURE(text);
+        CHECK(parse_json(text, "c.json", {.values = 3}).error().message ==
+              "c.json: has more values than the 3 that are allowed");
+    }
+    std::string many = "[0";
+    for (size_t i = 2; i < JsonBounds().values; ++i) many += ",0";
+    CHECK(parse_json(many + "]", "c.json"));
+    CHECK(error_of(many + ",0]") == "c.json: has more values than the 65536 that are allowed");
+    CHECK(parse_json(many + ",0]", "c.json", kOwnJson));
+}
+
+TEST_CASE("json: no string and no number is longer than is allowed, and its place is told") {
+    const auto parse = [](std::string_view text) { return parse_json(text, "c.json", {.longest = 8}); };
+    CHECK(parse(R"({"a": "12345678"})"));
+    CHECK(parse(R"({"a": "\"\"\"\""})"));
+    CHECK(parse(R"({"a": 12345678, "b": 12345678})"));
+    CHECK(parse("                                  0"));
+    for (const char* text : {R"({"a": "123456789"})", R"({"a": 12345678901})", R"({"a": "123456\"9"})"}) {
+        CAPTURE(text);
+        CHECK(parse(text).error().message ==
+              "c.json:1:7: has more than 8 bytes, allowed: at most that many in a string or a number");
+    }
+    CHECK(parse(R"({"123456789": 1})").error().message.starts_with("c.json:1:2: has more than 8 bytes"));
+    CHECK(error_of(concat("\n\"", std::string(1 << 20, 'x'), "y\"")).starts_with("c.json:2:1: has more than 1048576"));
+}
+
 TEST_CASE("json: what is written reads back the same, whatever it holds") {
     const std::string text = json_text(
         json(R"({"n":null,"b":[true,false],"i":-9223372036854775808,"u":18446744073709551615,"r":[1.5,1e300],)"
