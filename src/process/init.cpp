@@ -193,6 +193,8 @@ Result<void> become_payload(const Plan& plan, InitContext& context) {
     TRY(enter_namespaces(plan, context));
     if (plan.new_mount_namespace()) TRY(enter_file_system(plan, context));
     else TRY(complete_environment(plan, context));
+    if (plan.keeper && plan.keeper->waits)
+        TRY_IN("files", await_files(context.keeper->link));
     const Executable executable = TRY(become_user(plan.process));
     TRY(take_step(Step::exec, [&] { return let_go(plan.process, context.outfit); }));
     if (context.start_socket) TRY(take_step(Step::await_start, [&] { return await_start(plan.process, context); }));

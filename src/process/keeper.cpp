@@ -167,12 +167,14 @@ OwnWords find_own_words() {
             parse_number<uintptr_t>(words[kEnvironmentEnd]).value_or(0)};
 }
 
+Result<void> await_files(const Channel& link) {
+    TRY(link.send(Message::created));
+    if (!TRY(link.receive())) return plain_error("the parent is gone");
+    return {};
+}
+
 Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channel& launcher) {
     if (!plan.script_path.empty()) TRY_IN("script", write_script(plan.script_path, plan.script));
-    if (plan.waits) {
-        TRY(context.link.send(Message::created));
-        if (!TRY(context.link.receive())) return plain_error("the parent is gone");
-    }
     // Before there is anyone to read them.
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells addresses as numbers
     std::memset(reinterpret_cast<void*>(context.words.begin), 0, context.words.end - context.words.begin);

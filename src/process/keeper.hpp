@@ -3,7 +3,7 @@
 //
 // Supervisor and keeper speak over a channel of their own:
 //
-//     keeper     -> supervisor   created   (only if it is to wait) all is set up: files can be copied in
+//     keeper     -> supervisor   created   (only if it is to wait) the root is entered: files can be copied in
 //     supervisor -> keeper       go        they are there
 //     keeper     -> supervisor   born      the payload's pidfd; the payload speaks over the other channel now
 //     keeper     -> supervisor   ended     how the payload ended; everything else in the sandbox is dead
@@ -34,6 +34,9 @@ struct KeeperContext {
     Channel link;
     OwnWords words;
 };
+
+// For one that waits: until the files are there, among which may be its working directory and its program.
+Result<void> await_files(const Channel& link);
 
 // Returns in the payload's process, which has yet to become it. In the keeper's it returns only if there is no payload
 // to be started: the error is for the channel that leads to the launcher.

@@ -276,6 +276,44 @@ TEST_CASE("sandbox: files are copied in before it starts, and out when it has en
     }
 }
 
+TEST_CASE("sandbox: the program, its interpreter and its directory may be among what is copied in") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const fs::path host = bundle.host();
+        const auto write_program = [](const fs::path& path, const std::string& text) {
+            write_text(path, text);
+            fs::permissions(path, fs::perms(0755));
+        };
+        fs::create_directories(host / "tree/deep");
+        write_program(host / "prog", "#!/tmp/interpreter\n");
+        write_program(host / "tree/deep/tool", "#!/bin/sh\npwd\n");
+        const std::string prog = (host / "prog").string(), tree = (host / "tree").string();
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const auto check_says = [&](const Job& job, const std::string& out) {
+            const Ended ended = run_job(bundle, job);
+            CHECK_MESSAGE(ended.status == 0, ended.err);
+            CHECK(ended.out == out);
+        };
+        check_says({{"--copy-in", "/bin/echo:/tmp/prog"}, {"/tmp/prog", "here"}, spawn}, "here\n");
+        check_says(
+            {{"--copy-in", prog + ":/tmp/prog", "--copy-in", "/bin/echo:/tmp/interpreter"}, {"/tmp/prog"}, spawn},
+            "/tmp/prog\n");
+        check_says({{"--copy-in", tree + ":/tmp/tree", "--cwd", "/tmp/tree/deep"}, {"./tool"}, spawn},
+                   "/tmp/tree/deep\n");
+        check_says({{"--copy-in", tree + ":/tmp/tree", "--env", "PATH=/tmp/tree/deep"}, {"tool"}, spawn},
+                   "/workspace\n");
+        const Ended missing = run_job(bundle, {{"--copy-in", prog + ":/tmp/prog"}, {"/tmp/none"}, spawn});
+        CHECK(missing.status == 125);
+        CHECK_MESSAGE(missing.err.find("\"/tmp/none\": no such file or directory") != std::string::npos, missing.err);
+        const Ended broken = run_job(bundle, {{"--copy-in", prog + ":/tmp/prog"}, {"/tmp/prog"}, spawn});
+        CHECK(broken.status == 125);
+        CHECK_MESSAGE(broken.err.find("interpreter") != std::string::npos, broken.err);
+    }
+}
+
 TEST_CASE("sandbox: host paths are bound as the policy says, by what they lead to") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
