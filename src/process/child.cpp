@@ -124,10 +124,12 @@ Result<UniqueFd> await_payload(const Channel& channel, bool terminal_for_us, con
                                int signal_fd) {
     UniqueFd master;
     if (terminal_for_us) master = TRY(expect(channel, Message::terminal, signal_fd)).fd;
-    const Readiness ready = TRY(expect(channel, Message::ready, signal_fd)).ready;
+    Packet packet = TRY(expect(channel, Message::ready, signal_fd));
+    Readiness& ready = packet.ready;
+    ready.listener.place.faults = ready.gate.faults = packet.fd.get();
     int watched = -1;
-    if (ready.listener.word != 0) watched = TRY(handlers.on_listener(ready.listener));
-    if (ready.gate != 0) TRY(handlers.on_gate(ready.gate));
+    if (ready.listener.place.word != 0) watched = TRY(handlers.on_listener(ready.listener));
+    if (ready.gate.word != 0) TRY(handlers.on_gate(ready.gate));
     if (watched >= 0) TRY(await_exec(channel, watched));
     const std::optional<Packet> last = TRY(channel.receive());
     if (last) return last->error;

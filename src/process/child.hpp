@@ -43,7 +43,7 @@ struct ReadyHandlers {
     // Takes the listener, and says what to watch: a call that arrives there is the very one that starts the program.
     // -1: nothing, the listener is with somebody else.
     std::function<Result<int>(const ListenerOffer&)> on_listener;
-    std::function<Result<void>(uint64_t gate)> on_gate;
+    std::function<Result<void>(WaitingPlace gate)> on_gate;
 };
 
 // Until execve has closed the child's end. Gives the terminal's master, if there is one for us.

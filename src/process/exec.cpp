@@ -207,7 +207,7 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
         else TRY(hand_over_listener(offer, channel, {child.pid(), pidfd, state}, *plan.seccomp));
         return started.listener.get();
     };
-    const auto on_gate = [&](uint64_t gate) {
+    const auto on_gate = [&](WaitingPlace gate) {
         const auto read = [&] { return read_receipt(plan, {state.pid, state.record.cgroup}, child.pid()); };
         return inspect({child.pid(), pidfd, gate}, channel, read, request.on_receipt);
     };

@@ -195,7 +195,7 @@ ReadyHandlers handlers_for(const Launch& how, const Channel& channel, pid_t pid,
         TRY(hand_over_listener(offer, channel, {pid, pidfd, state}, *how.container.plan.seccomp));
         return -1;
     };
-    const auto look = [&how, &channel, pid, pidfd](uint64_t gate) {
+    const auto look = [&how, &channel, pid, pidfd](WaitingPlace gate) {
         const auto read = [&how, pid] { return read_receipt(how.container.plan, pid); };
         return inspect({pid, pidfd, gate}, channel, read, how.options.on_receipt);
     };

@@ -46,7 +46,7 @@ Result<void> run_payload(const std::string& root, const ContainerState& state, c
         TRY(hand_over_listener(offer, channel, {state.pid, init.get(), state}, *spec.linux_.seccomp));
         return -1;
     };
-    const auto on_gate = [&](uint64_t gate) -> Result<void> {
+    const auto on_gate = [&](WaitingPlace gate) -> Result<void> {
         const UniqueFd init = TRY(open_process(state.pid, state.started));
         const Spec spec = TRY(load_spec(root, id));
         const Plan plan = TRY(plan_again(spec, state.record));

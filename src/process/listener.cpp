@@ -18,7 +18,7 @@ namespace pinfold {
 
 namespace {
 
-WaitingWord handed_over;
+constexpr WaitingWord handed_over(WaitingWord::kListener);
 
 Result<UniqueFd> take_listener(int pidfd, int number) {
     UniqueFd listener(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0)));
@@ -52,12 +52,12 @@ Result<ListenerOffer> offer_listener(const std::optional<SeccompFilter>& filter,
     if (!has_listener(filter)) return ListenerOffer{};
     const UniqueFd next(::dup(any));
     if (!next) return errno_error("dup");
-    return ListenerOffer{next.get(), handed_over.address()};
+    return ListenerOffer{next.get(), {handed_over.address()}};
 }
 
 Result<void> load_with_listener(const SeccompFilter& filter, const ListenerOffer& offer) {
     const int listener = TRY(load_seccomp(filter));
-    if (offer.word == 0) return {};
+    if (offer.place.word == 0) return {};
     if (listener != offer.number) __builtin_trap();  // nobody would find it
     handed_over.wait();
     return {};
@@ -66,17 +66,17 @@ Result<void> load_with_listener(const SeccompFilter& filter, const ListenerOffer
 Result<void> hand_over_listener(const ListenerOffer& offer, const Channel& channel, const ListeningProcess& process,
                                 const Seccomp& profile) {
     const ChildMemory memory{process.pid, process.pidfd};
-    TRY(memory.await_waiting(offer.word, channel));
+    TRY(memory.await_waiting(offer.place, channel));
     const UniqueFd listener = TRY_IN("seccomp listener", take_listener(process.pidfd, offer.number));
     TRY_IN("linux.seccomp.listenerPath", send_listener(listener.get(), process, profile));
-    return memory.let_go_on(offer.word);
+    return memory.let_go_on(offer.place);
 }
 
 Result<UniqueFd> adopt_listener(const ListenerOffer& offer, const Channel& channel, pid_t pid, int pidfd) {
     const ChildMemory memory{pid, pidfd};
-    TRY(memory.await_waiting(offer.word, channel));
+    TRY(memory.await_waiting(offer.place, channel));
     UniqueFd listener = TRY_IN("seccomp listener", take_listener(pidfd, offer.number));
-    TRY(memory.let_go_on(offer.word));
+    TRY(memory.let_go_on(offer.place));
     return listener;
 }
 

@@ -29,7 +29,7 @@ namespace pinfold {
 
 namespace {
 
-WaitingWord gate;  // with all rights restricted and the program still to be executed
+constexpr WaitingWord gate(WaitingWord::kGate);  // with all rights restricted and the program still to be executed
 
 // The directory may be reached through symlinks, but never through a magic link such as /proc/self/fd/7, and it must
 // lie below the root: a descriptor of the host's that leaked in must not become a way out (CVE-2024-21626).
@@ -106,6 +106,17 @@ Result<void> hold_only(const Channel& channel, unsigned first) {
     return {};
 }
 
+// Of the faults the peer alone is to hold: when it ends, so does the wait.
+Result<Readiness> announce(const ProcessPlan& process, const Outfit& outfit, const Channel& channel) {
+    const bool waits = process.held || has_listener(outfit.filter);
+    if (waits) TRY(hold_only(channel, 3 + process.preserve_fds));
+    const UniqueFd faults = waits ? open_faults() : UniqueFd();
+    Readiness readiness{.listener = TRY_IN("seccomp listener", offer_listener(outfit.filter, channel.fd()))};
+    if (process.held) readiness.gate.word = gate.address();
+    TRY(channel.send_ready(readiness, faults.get()));
+    return readiness;
+}
+
 }  // namespace
 
 Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const Outfit& outfit, const Channel& channel) {
@@ -160,10 +171,7 @@ Result<void> let_go(const ProcessPlan& process, const Outfit& outfit) {
 
 Result<void> execute_payload(const ProcessPlan& process, const Executable& executable, const Outfit& outfit,
                              const Channel& channel) {
-    if (process.held || has_listener(outfit.filter)) TRY(hold_only(channel, 3 + process.preserve_fds));
-    Readiness readiness{.listener = TRY_IN("seccomp listener", offer_listener(outfit.filter, channel.fd()))};
-    if (process.held) readiness.gate = gate.address();
-    TRY(channel.send_ready(readiness));
+    const Readiness readiness = TRY(announce(process, outfit, channel));
     TRY(restrict_rights(process, outfit.filter, readiness.listener));
     if (process.held) gate.wait();
     return in_step(Step::exec, execute(executable.path, process.args, executable.env));

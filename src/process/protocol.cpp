@@ -95,11 +95,11 @@ Result<void> Channel::send_terminal(int master) const {
     return send_wire(fd_.get(), wire, master);
 }
 
-Result<void> Channel::send_ready(const Readiness& readiness) const {
+Result<void> Channel::send_ready(const Readiness& readiness, int faults) const {
     Wire wire;
     wire.message = Message::ready;
     wire.ready = readiness;
-    return send_wire(fd_.get(), wire);
+    return send_wire(fd_.get(), wire, faults);
 }
 
 Result<void> Channel::send_ended(const PayloadEnd& end) const {

@@ -30,15 +30,21 @@ namespace pinfold {
 
 enum class Message : uint8_t { born, go, mounted, terminal, created, ready, ended, failed };
 
+// Where a child waits (child_memory.hpp).
+struct WaitingPlace {
+    uint64_t word = 0;  // its address; 0: it does not wait there
+    int faults = -1;    // the peer's: what it hears of that by, if there is such a thing
+};
+
 // What a peer needs to take the listener of a filter out of the child that is about to load it.
 struct ListenerOffer {
-    int number = -1;    // of the descriptor that it will have
-    uint64_t word = 0;  // where the child waits for that; 0: there is no listener
+    int number = -1;     // of the descriptor that it will have
+    WaitingPlace place;  // where the child waits for that; nowhere: there is no listener
 };
 
 struct Readiness {
     ListenerOffer listener;
-    uint64_t gate = 0;  // where the child waits, all its rights restricted, to be looked at; 0: it does not
+    WaitingPlace gate;  // where the child waits, all its rights restricted, to be looked at
 };
 
 // How the payload of a keeper ended, and what all processes of the sandbox have used.
@@ -52,7 +58,7 @@ struct PayloadEnd {
 struct Packet {
     Message message = Message::failed;
     pid_t pid = 0;  // born, go
-    UniqueFd fd;    // born: the pidfd; terminal: the master
+    UniqueFd fd;    // born: the pidfd; terminal: the master; ready: the faults
     Error error;    // failed
     Readiness ready;
     PayloadEnd end{};
@@ -67,7 +73,7 @@ public:
     Result<void> send(Message message, pid_t pid = 0) const;
     Result<void> send_born(pid_t pid, int pidfd) const;
     Result<void> send_terminal(int master) const;
-    Result<void> send_ready(const Readiness& readiness) const;
+    Result<void> send_ready(const Readiness& readiness, int faults = -1) const;
     Result<void> send_ended(const PayloadEnd& end) const;
     // Best effort: if even this fails, the parent sees the end of file.
     void send_failure(const Error& error) const noexcept;

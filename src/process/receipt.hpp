@@ -29,7 +29,7 @@ Result<void> require(const Receipt& receipt);
 struct HeldProcess {
     pid_t pid;
     int pidfd;
-    uint64_t gate;
+    WaitingPlace gate;
 };
 
 // What is to become of a receipt; an error ends the start. Nothing: require() alone.

@@ -1,0 +1,157 @@
+// A child that waits without a system call, and its peer.
+#include "process/child_memory.hpp"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "support/testing.hpp"
+
+using namespace pinfold;
+
+namespace {
+
+constexpr WaitingWord gate(WaitingWord::kGate), listener(WaitingWord::kListener);
+
+// A child of this program, which does not outlive the scope.
+class Waiting {
+public:
+    explicit Waiting(const std::function<void(const Channel&)>& steps) {
+        auto ends = Channel::make_pair().value();
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            ends.first.close();
+            steps(ends.second);
+            ::_exit(7);
+        }
+        channel_ = std::move(ends.first);
+        pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+        REQUIRE(pidfd_);
+    }
+    ~Waiting() {
+        if (pid_ <= 0) return;
+        ::kill(pid_, SIGKILL);
+        end();
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+    const Channel& channel() const { return channel_; }
+    ChildMemory memory() const { return {pid_, pidfd_.get()}; }
+    // Its exit code, or the signal's number below zero.
+    int end() {
+        int status = 0;
+        REQUIRE(::waitpid(std::exchange(pid_, 0), &status, 0) > 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+    // The letter of its state, once it is that of the kernel, not one on the way there.
+    char state(char wanted) const {
+        for (;;) {
+            std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+            std::stringstream text;
+            text << file.rdbuf();
+            const char state = text.str().at(text.str().rfind(')') + 2);
+            if (state == wanted || state == 'Z') return state;
+        }
+    }
+
+private:
+    pid_t pid_ = -1;
+    UniqueFd pidfd_;
+    Channel channel_{UniqueFd()};
+};
+
+// As a payload does it.
+void announce(const Channel& channel) {
+    const UniqueFd faults = open_faults();
+    Readiness readiness;
+    readiness.listener.place.word = listener.address();
+    readiness.gate.word = gate.address();
+    if (!channel.send_ready(readiness, faults.get())) ::_exit(1);
+}
+
+void wait_twice(const Channel& channel) {
+    announce(channel);
+    listener.wait();
+    gate.wait();
+}
+
+Packet ready_of(const Waiting& child) {
+    Packet packet = std::move(child.channel().receive().value().value());
+    packet.ready.listener.place.faults = packet.ready.gate.faults = packet.fd.get();
+    return packet;
+}
+
+}  // namespace
+
+TEST_CASE("child memory: the child sleeps until it may go on, at one word after the other") {
+    Waiting child(wait_twice);
+    const Packet packet = ready_of(child);
+    if (!packet.fd) SKIP_TEST("no userfaultfd");
+    for (const WaitingPlace& place : {packet.ready.listener.place, packet.ready.gate}) {
+        REQUIRE(child.memory().await_waiting(place, child.channel()));
+        CHECK(child.state('S') == 'S');
+        REQUIRE(child.memory().let_go_on(place));
+    }
+    CHECK(child.end() == 7);
+}
+
+TEST_CASE("child memory: a signal does not end the wait") {
+    Waiting child(wait_twice);
+    const Packet packet = ready_of(child);
+    if (!packet.fd) SKIP_TEST("no userfaultfd");
+    for (const WaitingPlace& place : {packet.ready.listener.place, packet.ready.gate}) {
+        REQUIRE(child.memory().await_waiting(place, child.channel()));
+        ::kill(child.memory().pid, SIGSTOP);
+        CHECK(child.state('T') == 'T');
+        ::kill(child.memory().pid, SIGCONT);
+        CHECK(child.state('S') == 'S');
+        REQUIRE(child.memory().let_go_on(place));
+    }
+    CHECK(child.end() == 7);
+}
+
+TEST_CASE("child memory: who loses its peer does not go on") {
+    Waiting child(wait_twice);
+    {
+        const Packet packet = ready_of(child);
+        if (!packet.fd) SKIP_TEST("no userfaultfd");
+        REQUIRE(child.memory().await_waiting(packet.ready.listener.place, child.channel()));
+    }
+    CHECK(child.end() < 0);
+}
+
+TEST_CASE("child memory: without a userfaultfd the child is stopped where it waits") {
+    Waiting child([](const Channel& channel) {
+        Readiness readiness;
+        readiness.gate.word = gate.address();
+        if (channel.send_ready(readiness)) gate.wait();
+    });
+    const Packet packet = ready_of(child);
+    REQUIRE(child.memory().await_waiting(packet.ready.gate, child.channel()));
+    CHECK(child.state('T') == 'T');
+    REQUIRE(child.memory().let_go_on(packet.ready.gate));
+    CHECK(child.end() == 7);
+}
+
+TEST_CASE("child memory: what a child says, or its end, comes instead of its waiting") {
+    for (const bool heard : {true, false}) {
+        CAPTURE(heard);
+        Waiting child([&](const Channel& channel) {
+            if (heard) announce(channel);
+            else if (!channel.send_ready({.gate = {gate.address()}})) ::_exit(1);
+            channel.send_failure(Error{2, "seccomp: refused", ""});
+        });
+        const Packet packet = ready_of(child);
+        const Result<void> waits = child.memory().await_waiting(packet.ready.gate, child.channel());
+        REQUIRE_FALSE(waits);
+        const std::string& text = waits.error().message;
+        CHECK((text == "seccomp: refused" || text == "the process ended while its rights were restricted"));
+        CHECK(child.end() == 7);
+    }
+}
