@@ -98,8 +98,17 @@ Result<void> own_terminal(int slave_fd, uid_t uid) {
     return {};
 }
 
-Result<void> attach_terminal(int slave_fd) {
+Result<void> claim_terminal(int slave_fd) {
     if (::ioctl(slave_fd, TIOCSCTTY, 0) < 0) return errno_error("make the terminal the controlling one (TIOCSCTTY)");
+    return {};
+}
+
+Result<void> attach_terminal(int slave_fd) {
+    TRY(claim_terminal(slave_fd));
+    return place_terminal(slave_fd);
+}
+
+Result<void> place_terminal(int slave_fd) {
     for (const int target : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         // dup3 refuses equal numbers; then only the flag that would close it at exec has to go.
         const int done = slave_fd == target ? ::fcntl(target, F_SETFD, 0) : ::dup3(slave_fd, target, 0);

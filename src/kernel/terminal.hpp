@@ -27,8 +27,11 @@ Result<UniqueFd> open_pty_slave(int master_fd);
 // The container's user owns its terminal, so that it can reopen it; the group stays devpts' own.
 Result<void> own_terminal(int slave_fd, uid_t uid);
 
-// Child, after setsid: makes the slave the controlling terminal and standard input, output and error.
-Result<void> attach_terminal(int slave_fd);
+// Makes the slave standard input, output and error.
+Result<void> place_terminal(int slave_fd);
+// Child, after setsid: makes it the controlling terminal.
+Result<void> claim_terminal(int slave_fd);
+Result<void> attach_terminal(int slave_fd);  // both
 
 Result<void> set_window_size(int fd, unsigned short rows, unsigned short columns);
 Result<winsize> window_size(int fd);

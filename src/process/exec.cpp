@@ -1,5 +1,6 @@
-// A further process in a container that exists: one setns for the processes to come, one clone into the container's
-// cgroup, one setns in the child for all that is left.
+// A further process in a container that exists. One clone into the container's cgroup, but not into its pid namespace:
+// that process joins all the rest and becomes the payload's user, and then clones the one that is seen inside
+// (entry.hpp).
 #include "process/exec.hpp"
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "base/fs.hpp"
@@ -23,6 +25,7 @@
 #include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"
 #include "kernel/users.hpp"
+#include "process/entry.hpp"
 #include "process/listener.hpp"
 #include "process/payload.hpp"
 #include "process/pid_file.hpp"
@@ -35,18 +38,26 @@ namespace {
 // What the child takes over from its parent besides the plan.
 struct ExecContext {
     Channel channel;
-    UniqueFd init;              // the container's first process, whose namespaces are the container's
-    uint64_t left_to_join = 0;  // CLONE_NEW*
-    bool joins_user = false;    // by the parent or by the child
+    int init = -1;             // a pidfd of the container's first process, whose namespaces are the container's
+    uint64_t namespaces = 0;   // CLONE_NEW*: those that are not ours already, but for that of processes
+    UniqueFd pid_namespace{};  // which is joined last, when the right to look at the first process may be lost
+    OwnWords words;
     Outfit outfit;
+
+    bool joins_user() const { return (namespaces & CLONE_NEWUSER) != 0; }
 };
 
-Result<bool> shares_user_namespace(pid_t pid) {
-    const UniqueFd other = TRY(open_at(AT_FDCWD, concat("/proc/", pid, "/ns/user"), O_RDONLY));
-    return is_own_user_namespace(other.get());
+Error first_process_ended() { return plain_error("container not running: its first process has ended"); }
+
+Result<UniqueFd> open_namespace_of(pid_t pid, std::string_view name) {
+    Result<UniqueFd> opened = open_at(AT_FDCWD, concat("/proc/", pid, "/ns/", name), O_RDONLY);
+    if (!opened && (opened.error().code == ENOENT || opened.error().code == ESRCH)) return first_process_ended();
+    return opened;
 }
 
-Error first_process_ended() { return plain_error("container not running: its first process has ended"); }
+Result<bool> shares_user_namespace(pid_t pid) {
+    return is_own_user_namespace(TRY(open_namespace_of(pid, "user")).get());
+}
 
 Result<void> join(int init, uint64_t flags) {
     if (flags == 0 || ::setns(init, static_cast<int>(flags)) == 0) return {};
@@ -57,23 +68,25 @@ Result<void> join(int init, uint64_t flags) {
 Result<void> open_terminal(const ProcessPlan& process, const ExecContext& context) {
     const UniqueFd root = TRY(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
     const Pty pty = TRY(open_container_pty(root.get()));
-    return hand_over_terminal(pty, process.identity.uid, context.outfit, context.channel);
+    TRY(hand_over_terminal(pty, process.identity.uid, context.outfit, context.channel));
+    return place_terminal(pty.slave.get());
 }
 
-// Who we are: the caller, then root in the container. PR_SET_DUMPABLE keeps the processes that live there from tracing
-// us or opening our descriptors meanwhile (CVE-2016-9962).
+// Who we are: the caller, then root in the container, and out of its sight. Not dumpable: a container that has no pid
+// namespace of its own sees us all the same (CVE-2016-9962), and so will be the process that all others see.
 Result<void> enter_container(const ExecPlan& plan, const ExecContext& context) {
-    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
+    TRY(depend_on_parent(context.channel));
     const std::optional<Packet> go = TRY(context.channel.receive());
     if (!go) return plain_error("the parent is gone");
     TRY(confine(plan.process, go->pid));
+    wipe(context.words);
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
     // The caller's groups would stay with the process if the namespace denies setgroups. A normal user cannot drop
     // them.
-    if (context.joins_user && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
-    TRY(join(context.init.get(), context.left_to_join));
-    if (context.joins_user) TRY(become_namespace_root(plan.id_maps.value_or(IdMaps{})));
-    if (::setsid() < 0) return errno_error("setsid");
+    if (context.joins_user() && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
+    TRY(join(context.init, context.namespaces));
+    if (context.joins_user()) TRY(become_namespace_root(plan.id_maps.value_or(IdMaps{})));
+    if (::setsid() < 0) return errno_error("setsid");  // away from the caller's terminal
     ::umask(0);
     return {};
 }
@@ -87,8 +100,18 @@ Result<void> choose_user(const std::string& user, Identity& identity) {
     return {};
 }
 
-// Returns only on failure.
-Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
+// In the process that is seen inside.
+[[noreturn]] void become_payload(const ProcessPlan& process, const Executable& executable, const ExecContext& context) {
+    const Channel& channel = context.channel;
+    Result<void> failed = settle_inside(process, channel);
+    if (failed) failed = execute_inside(process, executable, context.outfit, channel);
+    channel.send_failure(failed.error());
+    ::_exit(1);
+}
+
+// The namespace of processes is joined last, for the one to come; from then on there is nothing of the host's to close
+// but descriptors.
+Result<void> come_in(const ExecPlan& plan, const ExecContext& context) {
     ProcessPlan process = plan.process;
     TRY(take_step(Step::session, [&] { return enter_container(plan, context); }));
     if (!plan.final_cpus.empty())
@@ -97,26 +120,33 @@ Result<void> become_payload(const ExecPlan& plan, const ExecContext& context) {
     if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring, ""); }));
     TRY(take_step(Step::user, [&] { return choose_user(plan.user, process.identity); }));
     if (process.terminal) TRY(take_step(Step::terminal, [&] { return open_terminal(process, context); }));
-    const Executable executable = TRY(become_user(process));
-    TRY(take_step(Step::exec, [&] { return let_go(process, context.outfit); }));
-    return execute_payload(process, executable, context.outfit, context.channel);
+    if (context.pid_namespace)
+        TRY(take_step(Step::session, [&] { return join(context.pid_namespace.get(), CLONE_NEWPID); }));
+    const Executable executable = TRY(become_payload_ahead(process, context.outfit));
+    TRY(close_all_but(std::array{context.channel.fd()}, 3 + process.preserve_fds));
+    return take_step(Step::clone, [&] {
+        return clone_as_sibling(0, context.channel, [&] { become_payload(process, executable, context); });
+    });
 }
 
-[[noreturn]] void run_exec(const ExecPlan& plan, const ExecContext& context) {
-    const Result<void> failed = become_payload(plan, context);
-    context.channel.send_failure(failed.error());
-    ::_exit(1);
+[[noreturn]] void run_joiner(const ExecPlan& plan, const ExecContext& context) {
+    const Result<void> done = come_in(plan, context);
+    if (!done) context.channel.send_failure(done.error());
+    ::_exit(done ? 0 : 1);
 }
 
-Result<ExecContext> make_context(const ExecPlan& plan, const ContainerState& state, const ChildOptions& options,
-                                 Channel channel) {
-    ExecContext context{std::move(channel), {}, 0, false, {}};
-    context.init = TRY(open_process(state.pid, state.started));
-    if (!context.init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
-    context.joins_user = (plan.namespaces & CLONE_NEWUSER) != 0 && !TRY(shares_user_namespace(state.pid));
-    context.left_to_join = plan.namespaces;
-    if (!context.joins_user) context.left_to_join &= ~uint64_t{CLONE_NEWUSER};
-    context.outfit = TRY(make_outfit(plan.process, plan.seccomp, options));
+Result<ExecContext> make_context(const ExecRequest& request, int init, Channel channel) {
+    const ExecPlan& plan = request.plan;
+    ExecContext context{
+        .channel = std::move(channel), .init = init, .namespaces = plan.namespaces, .words = find_own_words()};
+    context.namespaces &= ~uint64_t{CLONE_NEWPID};
+    if (context.joins_user() && TRY(shares_user_namespace(request.state.pid)))
+        context.namespaces &= ~uint64_t{CLONE_NEWUSER};
+    if ((plan.namespaces & CLONE_NEWPID) != 0) context.pid_namespace = TRY(open_namespace_of(request.state.pid, "pid"));
+    // If it still lives, these were its own and not those of another process with its number.
+    if (!TRY(send_signal(init, 0))) return first_process_ended();
+    context.outfit = TRY(make_outfit(plan.process, plan.seccomp, request.options));
+    context.outfit.streams = request.streams;
     return context;
 }
 
@@ -157,28 +187,37 @@ Result<void> admit(const CgroupPlace& container, const std::string& group, pid_t
     return admit_process(place, pid);
 }
 
-// The namespace of processes takes effect for those to come. A normal user has the right to it only as a member of the
-// user namespace; we keep our place among the host's files in either case.
-Result<void> join_ahead(ExecContext& context) {
-    uint64_t ahead = context.left_to_join & CLONE_NEWPID;
-    if (::geteuid() != 0) ahead |= context.left_to_join & CLONE_NEWUSER;
-    TRY(join(context.init.get(), ahead));
-    context.left_to_join &= ~ahead;
-    return {};
+// Limits, groups and scores that it gets are those of the process that it clones.
+Result<Child> start_joiner(const ExecRequest& request, Channel& channel, const ExecContext& context) {
+    const ExecPlan& plan = request.plan;
+    if (!plan.initial_cpus.empty()) TRY_IN("process.execCPUAffinity.initial", apply_cpu_affinity(plan.initial_cpus));
+    int pidfd = -1;
+    const pid_t pid =
+        TRY(take_step(Step::clone, [&] { return clone_into_container(request.state, request.group, pidfd); }));
+    if (pid == 0) {
+        channel.close();  // so that it sees the end of a parent that dies early
+        run_joiner(plan, context);
+    }
+    Child joiner{ChildGuard(pid), UniqueFd(pidfd)};
+    TRY(admit(request.state.record.cgroup, request.group, pid));
+    TRY(prepare_process(pid, plan.process, plan.stream_owner));
+    return joiner;
 }
 
-Result<Child> start_child(const ExecPlan& plan, const ContainerState& state, const std::string& group, Channel& channel,
-                          ExecContext context) {
-    if (!plan.initial_cpus.empty()) TRY_IN("process.execCPUAffinity.initial", apply_cpu_affinity(plan.initial_cpus));
-    TRY(join_ahead(context));
-    int pidfd = -1;
-    const Result<pid_t> pid = clone_into_container(state, group, pidfd);
-    if (!pid) return is_ending(context.init.get(), pid.error().code) ? first_process_ended() : pid.error();
-    if (*pid == 0) {
-        channel.close();  // so that the child sees the end of a parent that dies early
-        run_exec(plan, context);
-    }
-    return Child{ChildGuard(*pid), UniqueFd(pidfd)};
+// Ends with a process inside that waits for its `go`.
+Result<StartedExec> come_in_by_joiner(const ExecRequest& request, Channel& channel, ExecContext context) {
+    const Result<Child> joiner = start_joiner(request, channel, context);
+    if (!joiner && is_ending(context.init, joiner.error().code)) return in_step(Step::clone, first_process_ended());
+    if (!joiner) return joiner.error();
+    context.channel.close();
+    TRY(channel.send(Message::go, joiner->pid()));
+    UniqueFd master;
+    if (request.plan.process.terminal && request.options.console_socket.empty())
+        master = TRY(expect(channel, Message::terminal)).fd;
+    Result<Child> child = expect_born(channel, joiner->pidfd.get());
+    if (child) return StartedExec{std::move(*child), std::move(master), {}};
+    const bool no_longer = child.error().code == ENOMEM && is_ending(context.init, ENOMEM);
+    return no_longer ? in_step(Step::clone, first_process_ended()) : child.error();
 }
 
 }  // namespace
@@ -188,19 +227,16 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     const ContainerState& state = request.state;
     if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
-    const Channel& channel = ends.first;
-    ExecContext context = TRY(make_context(plan, state, request.options, std::move(ends.second)));
-    context.outfit.streams = request.streams;
-    StartedExec started{TRY(take_step(
-        Step::clone, [&] { return start_child(plan, state, request.group, ends.first, std::move(context)); }))};
+    Channel& channel = ends.first;
+    const UniqueFd init = TRY(open_process(state.pid, state.started));
+    if (!init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
+    ExecContext context = TRY(make_context(request, init.get(), std::move(ends.second)));
+    StartedExec started = TRY(come_in_by_joiner(request, channel, std::move(context)));
     const Child& child = started.child;
-    TRY(admit(state.record.cgroup, request.group, child.pid()));
-    TRY(prepare_process(child.pid(), plan.process, plan.stream_owner));
     PidFile pid_file =
         TRY(take_step(Step::pid_file, [&] { return PidFile::write(request.options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, request.options.pidfd_socket));
     TRY(channel.send(Message::go, child.pid()));
-    const bool terminal_for_us = plan.process.terminal && request.options.console_socket.empty();
     const int pidfd = child.pidfd.get();
     const auto on_listener = [&](const ListenerOffer& offer) -> Result<int> {
         if (request.listens) started.listener = TRY(adopt_listener(offer, channel, child.pid(), pidfd));
@@ -211,7 +247,7 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
         const auto read = [&] { return read_receipt(plan, {state.pid, state.record.cgroup}, child.pid()); };
         return inspect({child.pid(), pidfd, gate}, channel, read, request.on_receipt);
     };
-    started.master = TRY(await_payload(channel, terminal_for_us, {on_listener, on_gate}));
+    TRY(await_payload(channel, false, {on_listener, on_gate}));
     pid_file.commit();
     return started;
 }

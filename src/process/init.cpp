@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -20,6 +19,7 @@
 #include "kernel/masked_paths.hpp"
 #include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"
+#include "process/entry.hpp"
 #include "process/hooks.hpp"
 #include "process/keeper.hpp"
 #include "process/payload.hpp"
@@ -28,15 +28,6 @@
 namespace pinfold {
 
 namespace {
-
-// Until the payload runs, a parent that dies takes this half-made container with it. Before all else: even a line for
-// the log can wait for a reader. One that had died before gives no signal, but has left its end of the channel.
-Result<void> depend_on_parent(const Channel& channel) {
-    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
-    pollfd parent{channel.fd(), 0, 0};
-    if (::poll(&parent, 1, 0) > 0) return plain_error("the parent is gone");
-    return {};
-}
 
 Result<void> start_session(InitContext& context) {
     const std::optional<Packet> go = TRY(context.channel.receive());
@@ -90,7 +81,8 @@ Result<void> make_mounts(const RootFd& root, const std::vector<MountRequest>& re
 Result<void> set_up_terminal(const RootFd& root, const ProcessPlan& process, const InitContext& context) {
     const Pty pty = TRY(open_container_pty(root.get()));
     TRY(bind_console(root, pty.slave.get()));
-    return hand_over_terminal(pty, process.identity.uid, context.outfit, context.channel);
+    TRY(hand_over_terminal(pty, process.identity.uid, context.outfit, context.channel));
+    return attach_terminal(pty.slave.get());
 }
 
 // Before the root changes: the hooks' paths are the host's, and what they add to the mounts is still masked below.
@@ -189,6 +181,8 @@ Result<void> let_parent_look(const Plan& plan) {
 
 // Returns only on failure.
 Result<void> become_payload(const Plan& plan, InitContext& context) {
+    // Until the payload runs, a parent that dies takes this half-made container with it. Before all else: even a line
+    // for the log can wait for a reader.
     TRY(depend_on_parent(context.channel));
     TRY(enter_namespaces(plan, context));
     if (plan.new_mount_namespace()) TRY(enter_file_system(plan, context));
@@ -196,7 +190,8 @@ Result<void> become_payload(const Plan& plan, InitContext& context) {
     if (plan.keeper && plan.keeper->waits)
         TRY_IN("files", await_files(context.keeper->link));
     const Executable executable = TRY(become_user(plan.process));
-    TRY(take_step(Step::exec, [&] { return let_go(plan.process, context.outfit); }));
+    TRY_IN(step_name(Step::exec), take_streams(context.outfit));
+    TRY(take_step(Step::exec, [&] { return let_go(plan.process); }));
     if (context.start_socket) TRY(take_step(Step::await_start, [&] { return await_start(plan.process, context); }));
     TRY(take_step(Step::start_hooks, [&] { return run_start_hooks(plan, context); }));
     if (plan.keeper)

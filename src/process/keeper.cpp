@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <initializer_list>
 
 #include "base/clock.hpp"
@@ -156,17 +155,6 @@ Result<pid_t> clone_payload(UniqueFd& pidfd) {
 
 }  // namespace
 
-// The 48th and 51st of the words in stat: where the arguments begin and where the environment ends, which follows them.
-OwnWords find_own_words() {
-    const Result<std::string> stat = read_file("/proc/self/stat");
-    if (!stat) return {};
-    const std::vector<std::string_view> words = split(std::string_view(*stat).substr(stat->rfind(')') + 1), ' ');
-    constexpr size_t kArguments = 48 - 2, kEnvironmentEnd = 51 - 2;
-    if (words.size() <= kEnvironmentEnd) return {};
-    return {parse_number<uintptr_t>(words[kArguments]).value_or(0),
-            parse_number<uintptr_t>(words[kEnvironmentEnd]).value_or(0)};
-}
-
 Result<void> await_files(const Channel& link) {
     TRY(link.send(Message::created));
     if (!TRY(link.receive())) return plain_error("the parent is gone");
@@ -175,9 +163,7 @@ Result<void> await_files(const Channel& link) {
 
 Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channel& launcher) {
     if (!plan.script_path.empty()) TRY_IN("script", write_script(plan.script_path, plan.script));
-    // Before there is anyone to read them.
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells addresses as numbers
-    std::memset(reinterpret_cast<void*>(context.words.begin), 0, context.words.end - context.words.begin);
+    wipe(context.words);  // before there is anyone to read them
     pid_t payload = 0;
     UniqueFd pidfd;
     if (plan.payload) payload = TRY(clone_payload(pidfd));

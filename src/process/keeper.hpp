@@ -19,16 +19,10 @@
 #include "kernel/capabilities.hpp"
 #include "pinfold/result.hpp"
 #include "plan/plan.hpp"
+#include "process/entry.hpp"
 #include "process/protocol.hpp"
 
 namespace pinfold {
-
-// Where a process keeps its own command line and environment; anyone in a sandbox could read the first.
-struct OwnWords {
-    uintptr_t begin = 0;
-    uintptr_t end = 0;
-};
-OwnWords find_own_words();
 
 struct KeeperContext {
     Channel link;

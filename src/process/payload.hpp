@@ -32,7 +32,7 @@ struct Executable {
     std::vector<std::string> env;
 };
 
-// Sizes the terminal, gives it to its user, sends its master to whom it is for, and makes it this process's own.
+// Sizes the terminal, gives it to its user, and sends its master to whom it is for.
 Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const Outfit& outfit, const Channel& channel);
 
 // The security modules' part: what the next execve changes to. While the host's /proc is in reach.
@@ -41,15 +41,27 @@ Result<void> confine(const ProcessPlan& process, pid_t host_pid);
 // From root in the container to the payload's user, who is the one to look for its program.
 Result<Executable> become_user(const ProcessPlan& process);
 
-// Its streams; and an end to what the payload must not inherit: the parent-death signal, blocked and ignored signals,
-// descriptors that leaked to us. They are closed by execve, and with them the channel: that tells the parent that the
-// payload runs.
-Result<void> let_go(const ProcessPlan& process, const Outfit& outfit);
+// As 0, 1 and 2, where they are not the caller's own.
+Result<void> take_streams(const Outfit& outfit);
+
+// An end to what the payload must not inherit: the parent-death signal, blocked and ignored signals, descriptors that
+// leaked to us. They are closed by execve, and with them the channel: that tells the parent that the payload runs.
+Result<void> let_go(const ProcessPlan& process);
 
 void reset_signals();
 
 // Says so on the channel; then no_new_privs, Landlock, capabilities, filter, execve. Returns only on failure.
 Result<void> execute_payload(const ProcessPlan& process, const Executable& executable, const Outfit& outfit,
                              const Channel& channel);
+
+// The same in two halves, for a process that is seen by others in the container from its first moment (entry.hpp).
+// Outside of their sight: the payload's user, streams and rights. What is left to do inside, and the capability that it
+// takes, if it takes one: see kept_capabilities(). The program's path is found inside, where it may be one in /proc.
+Result<Executable> become_payload_ahead(const ProcessPlan& process, const Outfit& outfit);
+// In the process that was cloned: a session, the terminal, what does not outlast a clone. With the parent's `go`.
+Result<void> settle_inside(const ProcessPlan& process, const Channel& channel);
+// Returns only on failure.
+Result<void> execute_inside(const ProcessPlan& process, Executable executable, const Outfit& outfit,
+                            const Channel& channel);
 
 }  // namespace pinfold

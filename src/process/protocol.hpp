@@ -1,10 +1,12 @@
 // What parent and child say to each other, over one SOCK_SEQPACKET pair. The order is:
 //
+//     parent -> joiner   go         (only for exec) groups and limits are in place; with the joiner's pid
+//     joiner -> parent   terminal   (only for exec with a terminal in the foreground) with the master's descriptor
 //     joiner -> parent   born       (only where there is a joiner) the child's pid and pidfd
 //     parent -> child    go         id maps, limits, pid file are in place; with the child's pid
 //     child  -> parent   mounted    (only for prestart and createRuntime hooks) now is the time for them
 //     parent -> child    go         they are done
-//     child  -> parent   terminal   (only for a terminal in the foreground) with the master's descriptor
+//     child  -> parent   terminal   (only for a terminal in the foreground, not for exec) with the master's descriptor
 //     child  -> parent   created    (only for create) the child lets go of the socket, and waits for `start`
 //     child  -> parent   ready      the next thing is execve, and before it the loss of all rights. Where the filter
 //                                   has a listener (listener.hpp), and where it is to be seen what the child has

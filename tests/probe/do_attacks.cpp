@@ -100,6 +100,86 @@ void overwrite_program(const std::string& proc, Catch& caught) {
     }
 }
 
+bool is_same(const struct stat& one, const struct stat& other) {
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+// What a process on its way to the payload may still have of the host's, for one who has the right to look at all of
+// it.
+class Reach {
+public:
+    explicit Reach(const Arguments& arguments) : secret_(arguments[0]), word_(arguments[1]) {
+        ::stat("/", &root_);
+        rights_ = rights_of("/proc/self");
+    }
+
+    void at(const std::string& proc, Catch& caught) const {
+        if (!is_stranger(proc)) return;
+        ++caught.met;
+        look_from(proc + "/root", caught, "root");
+        look_from(proc + "/cwd", caught, "cwd");
+        for (const std::string& fd : names_in(proc + "/fd")) look_through(proc, fd, caught);
+        for (const std::string& part : names_in(proc + "/map_files")) write_to(proc + "/map_files/" + part, caught);
+        for (const char* file : {"/environ", "/cmdline"}) {
+            const auto text = read_file(proc + file);
+            if (text && text->find(word_) != std::string::npos) caught.reached.insert(file);
+        }
+        for (const char* name : {"mnt", "net", "ipc", "uts", "user"}) compare_namespace(proc, name, caught);
+        const auto rights = rights_of(proc);
+        if ((rights & ~rights_) != 0 && is_stranger(proc)) caught.reached.insert("capabilities");
+    }
+
+private:
+    // Permitted ones.
+    static unsigned long long rights_of(const std::string& proc) {
+        const std::string status = read_file(proc + "/status").value_or("");
+        const size_t at = status.find("CapPrm:\t");
+        return at == std::string::npos ? 0 : std::stoull(status.substr(at + 8, 16), nullptr, 16);
+    }
+
+    void look_from(const std::string& path, Catch& caught, const char* name) const {
+        const Descriptor place(path, O_PATH | O_DIRECTORY);
+        if (place) climb(place.get(), caught, name);
+    }
+
+    // From anywhere on the host, enough steps lead to its root; from inside, to our own.
+    void climb(int place, Catch& caught, const std::string& name) const {
+        const std::string up = "../../../../../../../../../../../../../../../..";
+        struct stat top {};
+        if (::fstatat(place, up.c_str(), &top, 0) == 0 && !is_same(top, root_)) caught.reached.insert(name);
+        const int secret = ::openat(place, (up + secret_).c_str(), O_RDONLY | O_CLOEXEC);
+        if (secret < 0) return;
+        caught.reached.insert(name + ": secret");
+        ::close(secret);
+    }
+
+    // Streams and sockets are what it may have.
+    void look_through(const std::string& proc, const std::string& fd, Catch& caught) const {
+        const Descriptor held(proc + "/fd/" + fd, O_PATH);
+        struct stat info {};
+        if (!held || std::stoi(fd) <= 2 || ::fstat(held.get(), &info) != 0 || !is_stranger(proc)) return;
+        if (S_ISDIR(info.st_mode)) climb(held.get(), caught, "fd");
+        if (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode) || S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode))
+            caught.reached.insert("fd");
+    }
+
+    static void write_to(const std::string& path, Catch& caught) {
+        if (Descriptor(path, O_WRONLY)) caught.reached.insert("map_files");
+    }
+
+    static void compare_namespace(const std::string& proc, const std::string& name, Catch& caught) {
+        struct stat own {
+        }, other{};
+        if (::stat(("/proc/self/ns/" + name).c_str(), &own) != 0) return;
+        if (::stat((proc + "/ns/" + name).c_str(), &other) != 0 || is_same(own, other)) return;
+        if (is_stranger(proc)) caught.reached.insert("namespace " + name);
+    }
+
+    std::string secret_, word_;
+    struct stat root_ {};
+    unsigned long long rights_ = 0;
+};
+
 bool is_told_to_end() {
     sigset_t pending;
     ::sigpending(&pending);
@@ -138,6 +218,11 @@ Object pry_command(const Arguments& /*arguments*/) {
         reach_memory(proc, caught);
         trace(proc, pid, caught);
     });
+}
+
+Object reach_command(const Arguments& arguments) {
+    const Reach reach(arguments);
+    return at_each_process([&](const std::string& proc, pid_t /*pid*/, Catch& caught) { reach.at(proc, caught); });
 }
 
 Object overwrite_command(const Arguments& /*arguments*/) {

@@ -14,11 +14,11 @@ namespace {
 
 constexpr const char* kPasswd = "root:x:0:0::/root-home:/bin/sh\nbob:x:1001:1002::/home/bob:/bin/sh\n";
 
-// The calls that the process which becomes the payload makes in the container's root, until it is the payload.
-std::vector<std::string> calls_inside(const fs::path& trace, const std::string& entered) {
+// The calls that are made in the container's root, until there is the payload.
+std::vector<std::string> calls_inside(const std::string& trace, const std::string& entered) {
     std::vector<std::string> calls;
     bool inside = false;
-    std::istringstream lines(read_text(trace));
+    std::istringstream lines(trace);
     for (std::string line; std::getline(lines, line);) {
         const std::string call = line.substr(0, line.find('('));
         if (inside) calls.push_back(line);
@@ -53,13 +53,20 @@ Seen look_at_calls(const std::vector<std::string>& calls) {
     return seen;
 }
 
-// One file for each process; the one that becomes the payload is the one that executes the probe.
-fs::path trace_of_payload(const fs::path& directory) {
+std::string trace_with(const fs::path& directory, const std::string& call) {
     for (const auto& entry : fs::directory_iterator(directory)) {
-        if (read_text(entry.path()).find("execve(\"/probe\"") != std::string::npos) return entry.path();
+        const std::string text = read_text(entry.path());
+        if (text.find("\n" + call) != std::string::npos) return text;
     }
-    FAIL("no process has become the payload");
+    FAIL("no process calls ", call);
     return {};
+}
+
+// One file for each process. The one that enters becomes the payload, or clones the one that does.
+std::string trace_to_payload(const fs::path& directory, const std::string& entered) {
+    const std::string entering = trace_with(directory, entered);
+    const std::string payload = trace_with(directory, "execve(\"/probe\"");
+    return entering == payload ? payload : entering + payload;
 }
 
 Seen trace(const Bundle& bundle, const std::vector<std::string>& words, const std::string& entered) {
@@ -71,7 +78,7 @@ Seen trace(const Bundle& bundle, const std::vector<std::string>& words, const st
     line.insert(line.end(), command.begin(), command.end());
     const Ended ended = run_program(line, {.env = {"ASAN_OPTIONS=detect_leaks=0"}});
     REQUIRE_MESSAGE(ended.status == 0, ended.err);
-    return look_at_calls(calls_inside(trace_of_payload(directory), entered));
+    return look_at_calls(calls_inside(trace_to_payload(directory, entered), entered));
 }
 
 // Readable for no one without a capability, but the user that the container's root is not.
