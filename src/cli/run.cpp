@@ -53,21 +53,21 @@ Result<HostFacts> facts_for(const GlobalOptions& global) {
     return facts;
 }
 
-AuditEvent event_of(const std::string& name, const NewContainer& container, const Spec& spec) {
+AuditEvent event_of(const std::string& name, const NewContainer& container) {
     return {name,
             container.record.id,
             to_hex(sha256(container.config)),
-            {{"bundle", json_quoted(container.record.bundle)}, {"args", json_list(spec.process->args)}}};
+            {{"bundle", json_quoted(container.record.bundle)}, {"args", json_list(container.plan.process.args)}}};
 }
 
 // The binary is protected before that, or its second start would log the event again.
 template <class Launch>
-Result<int> launch_audited(const std::string& name, const NewContainer& container, const Spec& spec,
-                           const CommandLine& line, Launch launch) {
+Result<int> launch_audited(const std::string& name, const NewContainer& container, const CommandLine& line,
+                           Launch launch) {
     const AuditTrail trail = TRY(open_audit(line.global));
     if (!trail.is_on()) return launch(trail);
     if (container.plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
-    return audited(trail, event_of(name, container, spec), [&] { return launch(trail); });
+    return audited(trail, event_of(name, container), [&] { return launch(trail); });
 }
 
 template <class Launch>
@@ -77,16 +77,18 @@ Result<int> with_plan(const std::string& name, const RunOptions& options, const 
     const std::string file = options.config.empty() ? concat(bundle, "/config.json") : options.config;
     std::string config = TRY(read_config(file));
     if (!options.dry_run) TRY(protect_early(config, line.argv));
-    const Spec spec = TRY(parse_config(config, file, bundle));
+    Spec spec = TRY(parse_config(config, file, bundle));
     TRY(check_child_options(options.child, *spec.process));
     const HostFacts facts = TRY(facts_for(line.global));
-    const Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts));
+    Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts));
     if (options.dry_run) {
         TRY(print(dump_plan(plan)));
         return 0;
     }
-    const NewContainer container{plan, make_record(plan, spec), std::move(config)};
-    return launch_audited(name, container, spec, line, [&](const AuditTrail& trail) {
+    ContainerRecord record = make_record(plan, spec, std::move(spec.annotations));
+    spec = Spec();  // what it said is in the plan; a large one is not held twice
+    const NewContainer container{std::move(plan), std::move(record), std::move(config)};
+    return launch_audited(name, container, line, [&](const AuditTrail& trail) {
         LaunchOptions how = launch_options(options, line);
         how.on_receipt = require_and_log(trail, options.id);
         return launch(container, how, trail);

@@ -331,7 +331,7 @@ Result<void> protect_binary(const Plan& plan, char** argv) {
 
 }  // namespace
 
-ContainerRecord make_record(const Plan& plan, const Spec& spec) {
+ContainerRecord make_record(const Plan& plan, const Spec& spec, StringMap annotations) {
     ContainerRecord record;
     record.id = plan.id;
     record.oci_version = spec.oci_version;
@@ -342,7 +342,7 @@ ContainerRecord make_record(const Plan& plan, const Spec& spec) {
     record.owner = ::geteuid();
     record.poststart_hooks = !spec.hooks.poststart.empty();
     record.poststop_hooks = !spec.hooks.poststop.empty();
-    record.annotations = spec.annotations;
+    record.annotations = std::move(annotations);
     return record;
 }
 

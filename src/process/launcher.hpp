@@ -31,7 +31,7 @@ struct LaunchOptions {
 };
 
 // Of a container that is created now.
-ContainerRecord make_record(const Plan& plan, const Spec& spec);
+ContainerRecord make_record(const Plan& plan, const Spec& spec, StringMap annotations);
 
 // What is remembered of the container; the configuration's text is kept beside it.
 struct NewContainer {

@@ -101,7 +101,8 @@ Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& set
 }
 
 NewContainer container_of(const PreparedJob& job) {
-    return {job.plan, make_record(job.plan, job.composed.spec), config_json(job.composed.spec)};
+    return {job.plan, make_record(job.plan, job.composed.spec, job.composed.spec.annotations),
+            config_json(job.composed.spec)};
 }
 
 Result<InsideOf> inside_of_keeper(pid_t keeper, const Plan& plan) {

@@ -43,10 +43,11 @@ struct Json::Member {
 };
 
 // A value of one byte takes 40 in the tree, and a long string is held three times while it is read. So that a document
-// takes memory in proportion to its size, there are at most so many values, and none is longer than that. (The kernel
-// takes no argument of more than 128 KiB, and engines write some thousand values.)
+// takes memory in proportion to its size, there are at most so many values, and none is longer than that. (Engines
+// write some thousand values; the kernel takes no argument of more than 128 KiB, and of ordinary length no more than
+// 40,000.)
 struct JsonBounds {
-    size_t values = 65'536;
+    size_t values = 40'000;
     size_t longest = size_t{1} << 20;
 };
 // For what pinfold itself has written.

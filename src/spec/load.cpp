@@ -17,20 +17,21 @@ Result<std::string> read_config(const std::string& path) {
 }
 
 Result<Spec> parse_config(std::string_view text, const std::string& name, const std::string& bundle) {
-    const Json root = TRY(parse_json(text, name));
-    Problems problems;
-    Spec spec = parse_spec(root, problems);
+    Json root = TRY(parse_json(text, name));
+    Problems problems, unsupported;
+    refuse_unsupported(root, unsupported);
+    Spec spec = parse_spec(std::move(root), problems);
     validate_spec(spec, problems);
     validate_bundle(spec, bundle, problems);
-    refuse_unsupported(root, problems);
+    for (const Problem& item : unsupported.items()) problems.add(item.path, item.message);
     if (!problems.empty()) return to_error(problems, name);
     return spec;
 }
 
 Result<Spec> parse_checked_config(std::string_view text) {
-    const Json root = TRY(parse_json(text, "the container's config.json"));
+    Json root = TRY(parse_json(text, "the container's config.json"));
     Problems problems;
-    Spec spec = parse_spec(root, problems);
+    Spec spec = parse_spec(std::move(root), problems);
     if (!problems.empty()) return to_error(problems, "the container's config.json");
     return spec;
 }

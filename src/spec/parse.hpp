@@ -14,6 +14,8 @@ namespace pinfold {
 // consumed, where given, receives the path of every property that was read, without indices: "mounts[].destination".
 Spec parse_spec(const Json& root, Problems& problems, std::set<std::string>* consumed = nullptr);
 
+Spec parse_spec(Json&& root, Problems& problems);  // the tree is gone afterwards
+
 // A process or resources document of its own, as exec and update get one.
 Process parse_process(const Json& root, Problems& problems);
 Resources parse_resources(const Json& root, Problems& problems);

@@ -62,6 +62,13 @@ void read(const Reader& object, IdMapping& mapping) {
     object.required("size", mapping.size);
 }
 
+Spec parse_spec(Json&& root, Problems& problems) {
+    Json tree = std::move(root);
+    Spec spec;
+    Reader(std::move(tree), problems).into(spec);
+    return spec;
+}
+
 Spec parse_spec(const Json& root, Problems& problems, std::set<std::string>* consumed) {
     Spec spec;
     Reader(root, problems, consumed).into(spec);

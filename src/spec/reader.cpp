@@ -22,6 +22,7 @@ void Reader::into_string(std::string& out) const {
     const std::string* value = json_.string();
     if (!value) refuse(allowed<std::string>());
     else if (value->find('\0') != std::string::npos) refuse("a string without NUL");
+    else if (takes_) out = std::move(const_cast<std::string&>(*value));  // of a root that was given away for that
     else out = *value;
 }
 

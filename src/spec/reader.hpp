@@ -37,6 +37,8 @@ public:
     // "mounts[].destination".
     Reader(const Json& root, Problems& problems, std::set<std::string>* consumed)
         : json_(root), problems_(problems), consumed_(consumed) {}
+    // Takes the strings out of the tree, so that a large document is not held twice. No property is read twice then.
+    Reader(Json&& root, Problems& problems) : json_(root), problems_(problems), takes_(true) {}
 
     const Json& json() const { return json_; }
 
@@ -75,9 +77,19 @@ public:
 
 private:
     Reader(const Json& json, const Reader& parent, std::string_view key)
-        : json_(json), problems_(parent.problems_), consumed_(parent.consumed_), parent_(&parent), key_(key) {}
+        : json_(json),
+          problems_(parent.problems_),
+          consumed_(parent.consumed_),
+          takes_(parent.takes_),
+          parent_(&parent),
+          key_(key) {}
     Reader(const Json& json, const Reader& parent, size_t index)
-        : json_(json), problems_(parent.problems_), consumed_(parent.consumed_), parent_(&parent), index_(index) {}
+        : json_(json),
+          problems_(parent.problems_),
+          consumed_(parent.consumed_),
+          takes_(parent.takes_),
+          parent_(&parent),
+          index_(index) {}
 
     template <class Value>
     void into_number(Value& out) const {
@@ -169,7 +181,8 @@ private:
 
     const Json& json_;
     Problems& problems_;
-    std::set<std::string>* consumed_;
+    std::set<std::string>* consumed_ = nullptr;
+    bool takes_ = false;
     const Reader* parent_ = nullptr;
     std::string_view key_;  // where the parent is an object
     size_t index_ = 0;      // where it is an array

@@ -59,14 +59,25 @@ CgroupPlace place_from_json(const Json& object) {
 
 }  // namespace
 
+void write_record(const ContainerRecord& record, const std::function<void(std::string_view)>& put) {
+    put(concat("{\"version\":", kRecordVersion, ",\"id\":", json_quoted(record.id),
+               ",\"ociVersion\":", json_quoted(record.oci_version), ",\"bundle\":", json_quoted(record.bundle),
+               ",\"rootfs\":", json_quoted(record.rootfs), ",\"created\":", json_quoted(record.created),
+               ",\"cgroup\":", to_json(record.cgroup), ",\"owner\":", record.owner,
+               ",\"poststartHooks\":", boolean(record.poststart_hooks),
+               ",\"poststopHooks\":", boolean(record.poststop_hooks), ",\"annotations\":{"));
+    const char* comma = "";
+    for (const auto& [key, value] : record.annotations) {
+        put(concat(std::exchange(comma, ","), json_quoted(key), ":"));
+        put(json_quoted(value));
+    }
+    put("}}\n");
+}
+
 std::string record_to_json(const ContainerRecord& record) {
-    return concat("{\"version\":", kRecordVersion, ",\"id\":", json_quoted(record.id),
-                  ",\"ociVersion\":", json_quoted(record.oci_version), ",\"bundle\":", json_quoted(record.bundle),
-                  ",\"rootfs\":", json_quoted(record.rootfs), ",\"created\":", json_quoted(record.created),
-                  ",\"cgroup\":", to_json(record.cgroup), ",\"owner\":", record.owner,
-                  ",\"poststartHooks\":", boolean(record.poststart_hooks),
-                  ",\"poststopHooks\":", boolean(record.poststop_hooks),
-                  ",\"annotations\":", strings_to_json(record.annotations), "}\n");
+    std::string text;
+    write_record(record, [&](std::string_view piece) { text += piece; });
+    return text;
 }
 
 Result<ContainerRecord> record_from_json(std::string_view text) {

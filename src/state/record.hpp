@@ -1,6 +1,7 @@
 // The record's form on disk, and the state that `pinfold state` prints.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,8 @@
 
 namespace pinfold {
 
+// In pieces, since its annotations may be long.
+void write_record(const ContainerRecord& record, const std::function<void(std::string_view)>& put);
 std::string record_to_json(const ContainerRecord& record);
 Result<ContainerRecord> record_from_json(std::string_view text);
 

@@ -53,14 +53,41 @@ Result<UniqueFd> open_state_root(const std::string& root) {
     return open_at(AT_FDCWD, root, O_DIRECTORY | O_PATH);
 }
 
-// Complete from the moment it has its name.
-Result<void> write_new_file(int dir, const char* name, std::string_view text) {
-    const UniqueFd fd = TRY(open_at(dir, kUnfinishedFile, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
-    const ssize_t written = ::write(fd.get(), text.data(), text.size());
+Result<void> write_part(int fd, const char* name, std::string_view text) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0) return errno_error(concat("write ", name));
     if (size_t(written) != text.size()) return errno_error(ENOSPC, concat("write ", name));
+    return {};
+}
+
+// Complete from the moment it has its name.
+template <class Write>
+Result<void> make_new_file(int dir, const char* name, Write write) {
+    const UniqueFd fd = TRY(open_at(dir, kUnfinishedFile, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
+    TRY(write(fd.get()));
     if (::renameat(dir, kUnfinishedFile, dir, name) != 0) return errno_error(concat("name ", name));
     return {};
+}
+
+Result<void> write_new_file(int dir, const char* name, std::string_view text) {
+    return make_new_file(dir, name, [&](int fd) { return write_part(fd, name, text); });
+}
+
+// An ordinary one by one call.
+Result<void> write_record_file(int dir, const ContainerRecord& record) {
+    constexpr size_t kPart = 65536;
+    return make_new_file(dir, kRecordFile, [&](int fd) -> Result<void> {
+        std::string part;
+        Result<void> written;
+        write_record(record, [&](std::string_view piece) {
+            part += piece;
+            if (part.size() < kPart || !written) return;
+            written = write_part(fd, kRecordFile, part);
+            part.clear();
+        });
+        if (!written) return written;
+        return write_part(fd, kRecordFile, part);
+    });
 }
 
 // The configuration goes before the first process's file, and came before it: who sees neither sees a removal.
@@ -200,7 +227,7 @@ Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord
         return claimed.error();
     }
     StateDir dir(std::move(root_fd), std::move(claimed).value(), record.id);
-    TRY(write_new_file(dir.fd_.get(), kRecordFile, record_to_json(record)));
+    TRY(write_record_file(dir.fd_.get(), record));
     TRY(write_new_file(dir.fd_.get(), kConfigFile, config));
     return dir;
 }

@@ -13,11 +13,12 @@ using namespace pinfold;
 
 namespace {
 
-Spec spec_of(const std::string& path) {
+// The strings are copied from the document, or taken from it.
+Spec spec_of(const std::string& path, bool take) {
     const std::string text = read_file(path).value();
-    const Json json = parse_json(text, path).value();
+    Json json = parse_json(text, path).value();
     Problems problems;
-    return parse_spec(json, problems);
+    return take ? parse_spec(std::move(json), problems) : parse_spec(json, problems);
 }
 
 }  // namespace
@@ -31,8 +32,11 @@ TEST_CASE("dump: engines' configs give valid JSON with the steps in order") {
         const std::string name = entry.path().filename();
         if (!name.ends_with("-v2.json")) continue;
         CAPTURE(name);
-        const auto plan = make_plan(spec_of(entry.path()), {.id = "web", .bundle = "/bundle"}, host);
+        const auto plan = make_plan(spec_of(entry.path(), false), {.id = "web", .bundle = "/bundle"}, host);
+        const auto same = make_plan(spec_of(entry.path(), true), {.id = "web", .bundle = "/bundle"}, host);
         REQUIRE(plan);
+        REQUIRE(same);
+        CHECK(dump_plan(*same) == dump_plan(*plan));
         const auto json = parse_json(dump_plan(*plan), "plan");
         REQUIRE(json);
         const Json::Array* steps = json->find("steps")->array();
