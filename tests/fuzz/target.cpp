@@ -47,6 +47,10 @@ std::optional<Json> read_document(std::string_view input) {
         return std::nullopt;
     }
     const std::string text = json_text(*json);
+    // Bounds that an input can reach.
+    const Result<Json> bounded = parse_json(input, "document", {.values = 64, .longest = 32});
+    if (!bounded) check_refusal(bounded.error());
+    else must_hold(json_text(*bounded) == text, "what is within the bounds is read as the same");
     const Result<Json> again = parse_json(text, "printed");
     must_hold(again.has_value(), "what was printed can be read");
     must_hold(json_text(*again) == text, "what was printed is read as the same");

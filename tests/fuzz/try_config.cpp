@@ -43,7 +43,7 @@ void try_config(std::string_view input) {
     const std::optional<Json> json = read_document(input);
     if (!json) return;
     Problems problems;
-    const Spec spec = parse_spec(*json, problems);
+    const Spec spec = parse_spec(Json(*json), problems);
     validate_spec(spec, problems);
     refuse_unsupported(*json, problems);
     if (!problems.empty()) return check_problems(problems, *json);
