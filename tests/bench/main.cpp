@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <random>
 
+#include "at_once.hpp"
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "breakdown.hpp"
@@ -22,13 +23,14 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: run [--rounds N] [--warmup N] [--only NAME,...] [--json FILE] [--breakdown]\n"
-    "           [--pinfold PATH] [--floor PATH] [--launcher PATH] [--payload PATH]\n"
+    "           [--at-once N] [--pinfold PATH] [--floor PATH] [--launcher PATH] [--payload PATH]\n"
     "  --rounds N       measured runs of each variant (100)\n"
     "  --warmup N       runs of each variant before that, not counted (5)\n"
     "  --only NAME,...  only these variants: exec floor pinfold crun bwrap, and floor+cgroup pinfold+cgroup\n"
     "                   crun+cgroup runc+cgroup\n"
     "  --json FILE      also write the figures, with every sample, to FILE\n"
     "  --breakdown      instead of the comparison, show the steps of pinfold and of the floor with their times\n"
+    "  --at-once N      instead of the comparison, N sandboxes at the same time, on the machine's own cgroups\n"
     "On a busy machine the figures need a priority: chrt -f 10 tests/bench/run\n";
 
 struct Options {
@@ -37,6 +39,7 @@ struct Options {
     std::vector<std::string> only;
     std::string json_file;
     bool breakdown = false;
+    int at_once = 0;
     bool help = false;
     Programs programs;
 };
@@ -48,17 +51,13 @@ Result<int> parse_count(const char* name, const char* text) {
 }
 
 Result<Options> parse_options(int argc, char** argv) {
-    static const option kOptions[] = {{"rounds", required_argument, nullptr, 'r'},
-                                      {"warmup", required_argument, nullptr, 'w'},
-                                      {"only", required_argument, nullptr, 'o'},
-                                      {"json", required_argument, nullptr, 'j'},
-                                      {"breakdown", no_argument, nullptr, 'b'},
-                                      {"help", no_argument, nullptr, 'h'},
-                                      {"pinfold", required_argument, nullptr, 'P'},
-                                      {"floor", required_argument, nullptr, 'F'},
-                                      {"launcher", required_argument, nullptr, 'L'},
-                                      {"payload", required_argument, nullptr, 'T'},
-                                      {nullptr, 0, nullptr, 0}};
+    static const option kOptions[] = {
+        {"rounds", required_argument, nullptr, 'r'},  {"warmup", required_argument, nullptr, 'w'},
+        {"only", required_argument, nullptr, 'o'},    {"json", required_argument, nullptr, 'j'},
+        {"breakdown", no_argument, nullptr, 'b'},     {"at-once", required_argument, nullptr, 'a'},
+        {"help", no_argument, nullptr, 'h'},          {"pinfold", required_argument, nullptr, 'P'},
+        {"floor", required_argument, nullptr, 'F'},   {"launcher", required_argument, nullptr, 'L'},
+        {"payload", required_argument, nullptr, 'T'}, {nullptr, 0, nullptr, 0}};
     Options options;
     for (int choice; (choice = ::getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
         switch (choice) {
@@ -69,6 +68,7 @@ Result<Options> parse_options(int argc, char** argv) {
                 break;
             case 'j': options.json_file = optarg; break;
             case 'b': options.breakdown = true; break;
+            case 'a': options.at_once = TRY(parse_count("at-once", optarg)); break;
             case 'h': options.help = true; break;
             case 'P': options.programs.pinfold = optarg; break;
             case 'F': options.programs.floor = optarg; break;
@@ -144,6 +144,7 @@ Result<std::string> run_in(const Workplace& workplace, const std::string& cgroup
 Result<std::string> run(int argc, char** argv) {
     const Options options = TRY(parse_options(argc, argv));
     if (options.help) return std::string(kUsage);
+    if (options.at_once > 0) return run_at_once(options.programs.pinfold, options.at_once);
     const Workplace workplace = TRY(Workplace::set_up());
     const std::string cgroup = concat("pinfold-bench-", ::getpid());
     Result<std::string> text = run_in(workplace, cgroup, options);

@@ -2,9 +2,13 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <sstream>
 
@@ -241,6 +245,37 @@ TEST_CASE("seccomp: a listener works where the filter forbids all that pinfold c
         CHECK(ended.status == 0);
         CHECK(ended.err == "arrived\n");
     }
+}
+
+TEST_CASE("seccomp: who waits for its listener to be taken sleeps") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const std::string path = bundle.host() / "busy", pid_file = bundle.host() / "waiting-pid";
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    const auto* name = reinterpret_cast<const sockaddr*>(&address);
+    const UniqueFd server(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::bind(server.get(), name, sizeof address) == 0);
+    REQUIRE(::listen(server.get(), 0) == 0);
+    const UniqueFd first(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(first.get(), name, sizeof address) == 0);  // the next one waits, and so does what it is for
+    filter(bundle, json::array({rule({"getppid"}, "SCMP_ACT_NOTIFY")}));
+    bundle.config["linux"]["seccomp"]["listenerPath"] = path;
+    bundle.probe({"exit", "0"}).write_config();
+    Process running(bundle.verb({"run", "--pid-file", pid_file, "--bundle", bundle.path().string(), bundle.id()}), {});
+    const std::string status = "/proc/" + std::to_string(std::stoi(await_file(pid_file))) + "/status";
+    const auto await_line = [&](const std::string& line) {
+        const auto end = std::chrono::steady_clock::now() + patience();
+        while (read_text(status).find(line) == std::string::npos) {
+            if (std::chrono::steady_clock::now() > end) FAIL("not seen: " << line << '\n' << read_text(status));
+        }
+    };
+    await_line("Seccomp:\t2");  // from here on there is nothing left to do but to wait
+    await_line("State:\tS");
+    ::close(::accept(server.get(), nullptr, nullptr));
+    CHECK(running.finish().status != 125);
 }
 
 TEST_CASE("seccomp: start and exec each bring a listener") {

@@ -1,8 +1,12 @@
 // Many containers at once, and many in a row: afterwards the machine is as it was before.
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <memory>
 #include <sstream>
 
 #include "sandbox.hpp"
@@ -88,6 +92,57 @@ size_t running(const Bundle& bundle) {
 // Their streams go nowhere: a pipe for each would outlive the test's own end.
 SpawnOptions silently(const UniqueFd& null) { return {.fds = {{1, null.get()}}}; }
 
+// A process of many that run at once takes three descriptors of this program.
+class ManyDescriptors {
+public:
+    ManyDescriptors() {
+        REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+        const rlimit all{before_.rlim_max, before_.rlim_max};
+        REQUIRE(::setrlimit(RLIMIT_NOFILE, &all) == 0);
+    }
+    ~ManyDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+    ManyDescriptors(const ManyDescriptors&) = delete;
+    ManyDescriptors& operator=(const ManyDescriptors&) = delete;
+
+private:
+    rlimit before_{};
+};
+
+bool has_ended(const Process& process) {
+    siginfo_t end{};
+    return ::waitid(P_PID, id_t(process.pid()), &end, WEXITED | WNOWAIT | WNOHANG) == 0 && end.si_pid != 0;
+}
+
+// Whoever else wants to do something on the machine must be able to: the longest that a command took meanwhile.
+std::chrono::milliseconds slowest_answer(const std::vector<std::unique_ptr<Process>>& others) {
+    std::chrono::steady_clock::duration longest{};
+    for (const auto& other : others) {
+        while (!has_ended(*other)) {
+            const auto start = std::chrono::steady_clock::now();
+            CHECK(run_program({"true"}).status == 0);
+            longest = std::max(longest, std::chrono::steady_clock::now() - start);
+        }
+    }
+    return std::chrono::duration_cast<std::chrono::milliseconds>(longest);
+}
+
+// All of them end well, which one that has reached its deadline does not.
+void run_at_once(const Bundle& bundle, size_t count, const SpawnOptions& spawn) {
+    const ManyDescriptors many;
+    const SameAfterwards same(bundle);
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<std::unique_ptr<Process>> all;
+    for (const std::string& id : ids(bundle, count)) {
+        all.push_back(std::make_unique<Process>(bundle.verb({"sandbox", "--name", id, "--", "true"}), spawn));
+    }
+    const std::chrono::milliseconds slowest = slowest_answer(all);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    for (const auto& one : all) count_good("sandboxes", one->finish());
+    std::printf("     %zu at once: %.1f s; another command took %ld ms at most\n", count, took.count(),
+                long(slowest.count()));
+    CHECK(slowest < std::chrono::seconds(5));
+}
+
 }  // namespace
 
 TEST_CASE("load: two hundred containers at once") {
@@ -126,6 +181,28 @@ TEST_CASE("load: three hundred sandboxes in a row") {
     for (size_t i = 0; i < scaled(300); ++i) {
         count_good("sandboxes", run_job(bundle, {{}, {"true"}, i % 3 == 0 ? user : SpawnOptions{}}));
     }
+}
+
+TEST_CASE("load: three hundred sandboxes at once, and the machine answers") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    run_at_once(bundle, scaled(300), {});
+}
+
+TEST_CASE("load: three hundred sandboxes of a normal user at once, and the machine answers") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const SpawnOptions user = normal_user(bundle);
+    run_at_once(bundle, scaled(300), user);
+}
+
+TEST_CASE("load: a thousand sandboxes at once, and the machine answers") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    run_at_once(bundle, scaled(1000), {});
 }
 
 }  // namespace pinfold::integration
