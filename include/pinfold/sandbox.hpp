@@ -92,7 +92,7 @@ struct DeniedCall {
 struct EnforcedLimit {
     std::string name;         // "memory_mb"
     std::string asked;        // "512"
-    std::string enforced_by;  // cgroup2, cgroup1, rlimit, tmpfs, timer, namespace, runtime; or nothing
+    std::string enforced_by;  // cgroup2, cgroup1, rlimit, sampling, tmpfs, timer, namespace, runtime; or nothing
     std::string value;        // read back: "536870912"
 };
 

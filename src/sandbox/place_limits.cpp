@@ -6,8 +6,11 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <climits>
+#include <set>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
@@ -21,8 +24,8 @@ namespace pinfold {
 namespace {
 
 constexpr uint64_t kMegabyte = 1 << 20;
-// Programs reserve far more addresses than they use. This bounds what they can share with each other, which
-// RLIMIT_DATA does not count.
+// Programs reserve far more addresses than they use. What they share with each other RLIMIT_DATA does not count: this
+// bounds it for each of them, and the supervisor adds up what they use.
 constexpr uint64_t kReserved = uint64_t{4} << 30;
 
 // The controllers that a normal user was given.
@@ -35,6 +38,25 @@ std::string delegated_controllers(const CgroupHost& host) {
 void hold_memory_by_rlimits(uint64_t memory, Process& process) {
     process.rlimits.push_back({"RLIMIT_DATA", memory, memory});
     process.rlimits.push_back({"RLIMIT_AS", memory + kReserved, memory + kReserved});
+}
+
+// Memory that lasts without being mapped by anyone is seen by nobody who adds up what is mapped. Programs find another
+// way where a kernel has no such call; what the profile denies anyway it denies in its own words.
+void forbid_hidden_memory(Seccomp& profile) {
+    static const std::set<std::string> kCalls = {"memfd_create", "memfd_secret", "shmget", "ipc"};
+    const auto denies = [](std::string_view action) {
+        return action == "SCMP_ACT_ERRNO" || action == "SCMP_ACT_TRAP" || action.starts_with("SCMP_ACT_KILL");
+    };
+    std::set<std::string> left = kCalls;
+    for (SyscallRule& rule : profile.syscalls) {
+        if (denies(rule.action) && rule.args.empty())
+            for (const std::string& name : rule.names) left.erase(name);
+        else std::erase_if(rule.names, [&](const std::string& name) { return kCalls.contains(name); });
+    }
+    std::erase_if(profile.syscalls, [](const SyscallRule& rule) { return rule.names.empty(); });
+    if (left.empty()) return;
+    profile.syscalls.push_back(
+        {.names = {left.begin(), left.end()}, .action = "SCMP_ACT_ERRNO", .errno_ret = ENOSYS, .args = {}});
 }
 
 // Of each process, in whole seconds; the group that would count them all does not exist.
@@ -63,6 +85,12 @@ EnforcedLimit by_group_or_rlimit(std::string name, uint64_t asked, const std::op
                                  __rlimit_resource resource) {
     if (limit) return by_group(std::move(name), std::to_string(asked), limit);
     return {std::move(name), std::to_string(asked), "rlimit", rlimit_of(pid, resource)};
+}
+
+// An rlimit holds a part of it, for each process: nothing to be called a limit of memory.
+EnforcedLimit memory_limit(uint64_t asked, const std::optional<GroupLimit>& limit, bool watched) {
+    if (limit || !watched) return by_group("memory_mb", std::to_string(asked), limit);
+    return {"memory_mb", std::to_string(asked), "sampling", std::to_string(asked * kMegabyte)};
 }
 
 // What cannot be read was at least asked for.
@@ -118,6 +146,7 @@ Result<void> place_limits(const SandboxJob& job, const HostFacts& host, Spec& sp
     if (lacks("memory")) {
         resources.memory = {};
         hold_memory_by_rlimits(job.limits.memory_mb * kMegabyte, *spec.process);
+        if (spec.linux_.seccomp) forbid_hidden_memory(*spec.linux_.seccomp);
     }
     if (!host.cgroup.writable && job.cpu_timeout) hold_cpu_time_by_rlimit(*job.cpu_timeout, *spec.process);
     if (lacks("pids")) resources.pids_limit.reset();  // RLIMIT_NPROC is there in any case
@@ -125,7 +154,7 @@ Result<void> place_limits(const SandboxJob& job, const HostFacts& host, Spec& sp
     return {};
 }
 
-std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& plan, pid_t pid) {
+std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& plan, pid_t pid, bool watched) {
     const ResourceLimits& limits = job.limits;
     const CgroupPlace& place = plan.cgroup.place;
     const auto memory = read_limit(place, "memory.max", "memory.limit_in_bytes");
@@ -133,7 +162,7 @@ std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& p
     const bool own_network = plan.namespaces.creates(CLONE_NEWNET);
     return {
         by_group("cpu_cores", decimal(limits.cpu_cores), read_limit(place, "cpu.max", "cpu.cfs_quota_us")),
-        by_group_or_rlimit("memory_mb", limits.memory_mb, memory, pid, RLIMIT_DATA),
+        memory_limit(limits.memory_mb, memory, watched),
         {"disk_mb", std::to_string(limits.disk_mb), "tmpfs", disk_size(pid, job.writable_root)},
         {"network_enabled", limits.network_enabled ? "true" : "false", own_network ? "namespace" : "",
          network_namespace(pid)},

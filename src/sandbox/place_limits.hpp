@@ -15,8 +15,9 @@ namespace pinfold {
 // rlimits in its place. With `require_cgroup` that is an error, as it is for root, who is told by the plan.
 Result<void> place_limits(const SandboxJob& job, const HostFacts& host, Spec& spec);
 
-// What the kernel says of the limits once the job runs; `pid` is one of its processes.
-std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& plan, pid_t pid);
+// What the kernel says of the limits once the job runs; `pid` is one of its processes. Memory that no group holds is
+// watched by the supervisor (memory_watch.hpp), or by nobody.
+std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& plan, pid_t pid, bool watched);
 
 // The same of a job that another runtime has created; `pid` is its first process, which may be that of a kernel.
 std::vector<EnforcedLimit> read_back_elsewhere(const SandboxJob& job, const CgroupPlace& place, pid_t pid);

@@ -49,11 +49,13 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
     prepared.streams.streams = {};  // or we would wait for ourselves to end
     const pid_t keeper = running.child.pid();
-    result.limits = read_back_limits(job, plan, keeper);  // of the keeper: the payload may have ended
+    const auto memory = MemoryWatch::create(plan.cgroup.place, keeper, job.limits.memory_mb << 20);
+    result.limits = read_back_limits(job, plan, keeper, memory.has_value());  // the payload may have ended
     Denials denials = TRY(Denials::create(std::move(running.payload->listener), prepared.filter.program));
     std::optional<Output>& output = prepared.streams.output;
     const JobEnd end = TRY(supervise_job({running.child.pidfd.get(), &running.payload->link, plan.cgroup.place, signals,
-                                          output ? &*output : nullptr, &denials, timeout_of(job), job.cpu_timeout}));
+                                          output ? &*output : nullptr, &denials, timeout_of(job), job.cpu_timeout, -1,
+                                          memory ? &*memory : nullptr}));
     if (output) take_output(*output, result);
     result.denied = denials.take();
     judge(end, {measure_usage(plan.cgroup.place), count_oom(plan.cgroup.place).kills, job.cpu_timeout}, result);

@@ -32,12 +32,24 @@ public:
     Result<JobEnd> await_end();
 
 private:
-    enum Slot : size_t { kProcess, kLink, kSignals, kWall, kCpu, kDenials, kOutput, kCount = kOutput + Output::kSlots };
+    enum Slot : size_t {
+        kProcess,
+        kLink,
+        kSignals,
+        kWall,
+        kCpu,
+        kMemory,
+        kDenials,
+        kOutput,
+        kCount = kOutput + Output::kSlots
+    };
 
     Result<void> start_timers();
     void take_signals();
     Result<void> check_cpu();
+    Result<void> check_memory();
     void kill();
+    bool was_killed() const { return end_.timed_out || end_.out_of_memory; }
     int receiver() const { return watch_.receiver >= 0 ? watch_.receiver : watch_.process; }
     Result<void> take_report();
     Result<void> take_death();
@@ -45,6 +57,7 @@ private:
     const JobWatch& watch_;
     UniqueFd wall_;
     UniqueFd cpu_;
+    UniqueFd memory_;
     int64_t started_;
     JobEnd end_;
     std::set<int> seen_;  // signals that were passed on
@@ -61,6 +74,10 @@ Result<void> Supervisor::start_timers() {
         cpu_ = TRY(make_timer(CLOCK_MONOTONIC));
         TRY(check_cpu());
     }
+    if (watch_.memory != nullptr) {
+        memory_ = TRY(make_timer(CLOCK_MONOTONIC));
+        TRY(check_memory());
+    }
     return {};
 }
 
@@ -72,6 +89,7 @@ Result<JobEnd> Supervisor::await_end() {
     slots[kSignals] = {watch_.signals.fd(), POLLIN, 0};
     slots[kWall] = {wall_.get(), POLLIN, 0};
     slots[kCpu] = {cpu_.get(), POLLIN, 0};
+    slots[kMemory] = {memory_.get(), POLLIN, 0};
     const auto output_slots = std::span(slots).last<Output::kSlots>();
     for (pollfd& slot : output_slots) slot.fd = -1;
     while (!done_) {
@@ -85,6 +103,7 @@ Result<JobEnd> Supervisor::await_end() {
         if (watch_.output) watch_.output->serve(output_slots);
         if (slots[kSignals].revents != 0) take_signals();
         if (slots[kCpu].revents != 0) TRY(check_cpu());
+        if (slots[kMemory].revents != 0) TRY(check_memory());
         if (slots[kWall].revents != 0) {
             end_.timed_out = true;
             kill();
@@ -110,6 +129,15 @@ Result<void> Supervisor::check_cpu() {
     return set_timer(cpu_, std::max<nanoseconds>(left / processors, 2ms));
 }
 
+Result<void> Supervisor::check_memory() {
+    const uint64_t used = watch_.memory->measure();
+    if (watch_.memory->is_above(used)) {
+        end_.out_of_memory = true;
+        kill();
+    }
+    return set_timer(memory_, watch_.memory->rest(used));
+}
+
 // The payload may do with them what it likes, once; whoever sends one again means it.
 void Supervisor::take_signals() {
     signalfd_siginfo info;
@@ -130,7 +158,7 @@ void Supervisor::kill() {
 
 Result<void> Supervisor::take_report() {
     const std::optional<Packet> packet = TRY(watch_.link->receive());
-    if (packet && packet->message == Message::failed && !end_.timed_out) return packet->error;
+    if (packet && packet->message == Message::failed && !was_killed()) return packet->error;
     done_ = packet && (packet->message == Message::ended || packet->message == Message::failed);
     if (done_ && packet->message == Message::ended) end_.payload = packet->end;
     if (packet) return {};
@@ -138,7 +166,7 @@ Result<void> Supervisor::take_report() {
     done_ = true;
     siginfo_t end{};
     const bool known = ::syscall(SYS_waitid, P_PIDFD, watch_.process, &end, WEXITED | WNOWAIT, nullptr) == 0;
-    if (!known || end.si_code != CLD_EXITED || end_.timed_out) return {};
+    if (!known || end.si_code != CLD_EXITED || was_killed()) return {};
     return plain_error("the sandbox's first process failed, and cannot tell how the program ended");
 }
 

@@ -9,6 +9,7 @@
 #include "process/protocol.hpp"
 #include "process/supervise.hpp"
 #include "sandbox/denials.hpp"
+#include "sandbox/memory_watch.hpp"
 #include "sandbox/output.hpp"
 
 namespace pinfold {
@@ -22,12 +23,14 @@ struct JobWatch {
     Denials* denials = nullptr;  // null: nobody listens
     std::optional<std::chrono::nanoseconds> timeout;
     std::optional<std::chrono::nanoseconds> cpu_timeout;
-    int receiver = -1;  // pidfd of whom signals are for, and the last one; -1: the process itself
+    int receiver = -1;                    // pidfd of whom signals are for, and the last one; -1: the process itself
+    const MemoryWatch* memory = nullptr;  // null: the kernel holds it
 };
 
 struct JobEnd {
     std::optional<PayloadEnd> payload;  // nothing: it went with its keeper
     bool timed_out = false;
+    bool out_of_memory = false;  // as we have seen; what the kernel did is counted elsewhere
     std::chrono::nanoseconds wall{};
 };
 

@@ -13,6 +13,7 @@ SandboxStatus status_of(const JobEnd& end, const JobCounts& counts, const Sandbo
         counts.cpu_timeout && result.signal && result.cpu_seconds &&
         (*result.cpu_seconds >= std::chrono::duration<double>(*counts.cpu_timeout).count() || result.signal == SIGXCPU);
     if (end.timed_out || out_of_time) return SandboxStatus::timed_out;
+    if (end.out_of_memory) return SandboxStatus::oom_killed;
     if (result.oom_kills.value_or(0) != 0 && result.exit_code != 0) return SandboxStatus::oom_killed;
     if (result.truncated) return SandboxStatus::output_limit;
     return result.signal ? SandboxStatus::signaled : SandboxStatus::exited;

@@ -1,5 +1,6 @@
 // Hostile jobs that want more than they may have: processes, memory, disk, output, time.
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include "hostile.hpp"
 
@@ -13,6 +14,12 @@ bool contains(const std::string& text, const char* words) { return text.find(wor
 void check_processes(const Attempt& attempt) {
     CHECK(limit_of(attempt.result, "max_processes")["value"] == "21");
     CHECK(attempt.used("peak_processes") <= 21);
+}
+
+// Who it is that holds memory: never an rlimit, which a job can walk around.
+void check_holder(const Attempt& attempt) {
+    const json by = limit_of(attempt.result, "memory_mb")["enforced_by"];
+    CHECK((by == "cgroup1" || by == "cgroup2" || (attempt.as == As::user && by == "sampling")));
 }
 
 // A little more than the limit is what the kernel takes before it looks.
@@ -83,19 +90,33 @@ TEST_CASE("hostile: jobs that eat memory") {
                  check_memory(attempt);
                  if (attempt.as == As::user) CHECK(attempt.answer(0)["errno"] == "ENOMEM");
              }},
-        // Without a group: no process has more of it than RLIMIT_AS, which is far above the limit, since programs
-        // reserve addresses that they never use.
+        // Without a group no rlimit holds any of these four: they are added up, and all is killed.
         {.name = "shared memory",
          .options = little,
-         .command = {"/probe", "alloc", "6000", "shared", ";", "alloc", "100", "shared"},
+         .command = {"/probe", "alloc", "3000", "shared"},
          .end = kOutOfMemory,
-         .end_of_user = kFine,
+         .check = check_holder},
+        {.name = "many processes, each below the limit",
+         .options = little,
+         .command = {"/probe", "hoard", "12", "20"},
+         .end = kOutOfMemory,
+         .check = check_holder},
+        {.name = "a thread without its first one",
+         .options = little,
+         .command = {"/probe", "leaderless", "3000"},
+         .end = kOutOfMemory,
+         .check = check_holder},
+        {.name = "memory that nobody has mapped",
+         .options = little,
+         .command = {"/probe", "syscall", std::to_string(SYS_memfd_create), "0", "0"},
          .check =
              [](const Attempt& attempt) {
-                 if (attempt.as == As::root) return;
-                 CHECK(attempt.answer(0)["errno"] == "ENOMEM");
-                 CHECK(attempt.answer(1)["ok"] == true);
+                 CHECK(attempt.answer(0)["errno"] == (attempt.as == As::root ? "EFAULT" : "ENOSYS"));
              }},
+        {.name = "and what is shared by many counts once",
+         .options = little,
+         .command = {"/probe", "share", "5", "24"},
+         .check = [](const Attempt& attempt) { CHECK(attempt.answer(0)["ok"] == true); }},
         {.name = "a slow leak",
          .options = little,
          .command = {"perl", "-e", "push @leak, 'x' x 100000 while 1"},

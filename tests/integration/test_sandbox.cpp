@@ -197,7 +197,9 @@ TEST_CASE("sandbox: another root is used, and never changed") {
         CAPTURE(rootless);
         Bundle bundle;
         const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
-        const std::string before = bundle.listing();
+        // Without cgroups the profile is compiled anew, and kept with the states.
+        const auto files = [&] { return bundle.listing().substr(0, bundle.listing().find("state/")); };
+        const std::string before = files();
         const Ended readonly =
             run_job(bundle, {{"--rootfs", bundle.rootfs()}, {"/probe", "create", "/new", "x"}, spawn});
         CHECK(readonly.out.find("EROFS") != std::string::npos);
@@ -205,7 +207,7 @@ TEST_CASE("sandbox: another root is used, and never changed") {
                                                 {"/probe", "create", "/new", "x"},
                                                 spawn});
         CHECK_MESSAGE(writable.out.find("\"ok\":true") != std::string::npos, writable.out << writable.err);
-        CHECK(bundle.listing() == before);
+        CHECK(files() == before);
     }
 }
 

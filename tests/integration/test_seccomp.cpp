@@ -269,7 +269,7 @@ TEST_CASE("seccomp: who waits for its listener to be taken sleeps") {
     const auto await_line = [&](const std::string& line) {
         const auto end = std::chrono::steady_clock::now() + patience();
         while (read_text(status).find(line) == std::string::npos) {
-            if (std::chrono::steady_clock::now() > end) FAIL("not seen: " << line << '\n' << read_text(status));
+            if (std::chrono::steady_clock::now() > end) FAIL("not seen: " << line << "\n" << read_text(status));
         }
     };
     await_line("Seccomp:\t2");  // from here on there is nothing left to do but to wait

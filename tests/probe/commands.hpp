@@ -58,7 +58,11 @@ Object hugepages_command(const Arguments& arguments);  // COUNT [noreserve]: pag
 Object disk_command(const Arguments& arguments);       // PATH read|write BLOCK COUNT: past the cache; wall time used
 Object rdma_command(const Arguments& arguments);       // PATH: one handle, and one object of it
 
-Object fill_keys_command(const Arguments& arguments);  // READY when the user can have no more; holds them for ever
+Object hoard_command(
+    const Arguments& arguments);  // COUNT MEGABYTES: children that each have so much; their end is ours
+Object share_command(const Arguments& arguments);       // COUNT MEGABYTES: the same, of which all have read the same
+Object leaderless_command(const Arguments& arguments);  // MEGABYTES shared, by a thread that has outlived the first
+Object fill_keys_command(const Arguments& arguments);   // READY when the user can have no more; holds them for ever
 
 // do_streams.cpp
 Object connect_loopback_command(const Arguments& arguments);

@@ -4,13 +4,16 @@
 #include <rdma/ib_user_verbs.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "commands.hpp"
 
@@ -24,6 +27,22 @@ long wall_ms() {
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+volatile char* take_memory(size_t bytes, int kind) {
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    volatile char* pages = static_cast<char*>(memory);
+    for (size_t offset = 0; offset < bytes; offset += 4096) pages[offset] = 1;
+    return pages;
+}
+
+// Whoever is killed takes the parent along; who ends by itself does not.
+Object await_children(size_t count) {
+    for (int status = 0; count > 0 && ::wait(&status) > 0; --count) {
+        if (WIFSIGNALED(status)) ::raise(SIGKILL);
+    }
+    return success_if(count == 0);
 }
 
 // One of the oldest commands of ib_uverbs, which every driver has: a header, a request and a place for the answer.
@@ -74,6 +93,41 @@ Object rdma_command(const Arguments& arguments) {
         out.add("object_errno", strerrorname_np(errno));
     }
     return out;
+}
+
+Object hoard_command(const Arguments& arguments) {
+    const size_t count = std::stoul(arguments[0]), bytes = std::stoul(arguments[1]) << 20;
+    for (size_t i = 0; i < count; ++i) {
+        if (::fork() != 0) continue;
+        if (take_memory(bytes, MAP_PRIVATE) == nullptr) ::_exit(1);
+        for (;;) ::pause();
+    }
+    return await_children(count);
+}
+
+// They stay until all of them have it, and a while longer, so that it can be seen.
+Object share_command(const Arguments& arguments) {
+    const size_t count = std::stoul(arguments[0]), bytes = std::stoul(arguments[1]) << 20;
+    volatile char* pages = take_memory(bytes, MAP_SHARED);
+    if (pages == nullptr) return failure();
+    for (size_t i = 0; i < count; ++i) {
+        if (::fork() != 0) continue;
+        for (size_t offset = 0; offset < bytes; offset += 4096) pages[offset] = 2;
+        const long begin = wall_ms();
+        while (wall_ms() - begin < 500) ::usleep(10'000);
+        ::_exit(0);
+    }
+    return await_children(count);
+}
+
+Object leaderless_command(const Arguments& arguments) {
+    const size_t bytes = std::stoul(arguments[0]) << 20;
+    std::thread([bytes] {
+        take_memory(bytes, MAP_SHARED);
+        for (;;) ::pause();
+    }).detach();
+    ::syscall(SYS_exit, 0);
+    return failure();
 }
 
 Object fill_keys_command(const Arguments&) {
