@@ -3,9 +3,11 @@
 #include "base/log.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -44,11 +46,26 @@ std::string file_line(std::string_view level, std::string_view message) {
     return concat("time=\"", time, "\" level=", level, " msg=", json_quoted(message));
 }
 
+// A reader that has stopped reading must not hold up a process that has something else to do: then the line is lost. A
+// pipe that has room takes a piece of this size without waiting.
+void write_line_in_time(int fd, std::string line) {
+    constexpr int kPatience = 1000;  // milliseconds
+    constexpr size_t kPiece = 4096;
+    line += '\n';
+    for (std::string_view left = line; !left.empty();) {
+        pollfd slot{fd, POLLOUT, 0};
+        if (::poll(&slot, 1, kPatience) == 0) return;
+        const ssize_t written = ::write(fd, left.data(), std::min(left.size(), kPiece));
+        if (written < 0 && errno != EINTR) return;
+        if (written > 0) left.remove_prefix(size_t(written));
+    }
+}
+
 void log_line(std::string_view level, std::string_view message) {
     if (logger().silent) return;
-    if (logger().file) write_line(logger().file.get(), file_line(level, message));
-    else if (logger().json) write_line(STDERR_FILENO, file_line(level, message));
-    else write_line(STDERR_FILENO, concat("pinfold: ", level, ": ", message));
+    if (logger().file) write_line_in_time(logger().file.get(), file_line(level, message));
+    else if (logger().json) write_line_in_time(STDERR_FILENO, file_line(level, message));
+    else write_line_in_time(STDERR_FILENO, concat("pinfold: ", level, ": ", message));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "cli/result_file.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/own_binary.hpp"
+#include "sandbox/compose.hpp"
 #include "sandbox/exec_job.hpp"
 #include "spec/load.hpp"
 #include "state/lifecycle.hpp"
@@ -78,7 +79,7 @@ Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const
         if (!watch.timeout || watch.timeout->count() <= 0)
             return plain_error(concat("--timeout ", quoted(options.timeout), ": expected a time, as in 10s"));
     }
-    watch.streams.input = STDIN_FILENO;
+    watch.streams.input = input_without_terminal();
     watch.streams.capture = options.capture || options.result == "-";
     watch.streams.output_limit = TRY(output_limit(options.output_limit, watch.streams.capture));
     watch.on_receipt = require_and_log(trail, options.id);
@@ -105,11 +106,14 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
         mark_use(line.global.root, options.id);
         if (is_watched(options))
             return run_watched(plan, state, options, with_cache(options.child, line.global), trail);
-        return exec_in_container({.plan = plan,
+        const ChildOptions child = with_cache(options.child, line.global);
+        const ExecRequest request{.plan = plan,
                                   .state = state,
                                   .group = options.cgroup,
-                                  .options = with_cache(options.child, line.global),
-                                  .on_receipt = require_and_log(trail, options.id)});
+                                  .options = child,
+                                  .on_receipt = require_and_log(trail, options.id)};
+        const bool relayed = state.record.annotations.contains(kSandboxAnnotation) && !plan.process.terminal;
+        return relayed ? run_exec_relayed(request) : exec_in_container(request);
     };
     return trail.is_on() ? audited(trail, event_of(options, config, overrides.process), exec) : exec();
 }

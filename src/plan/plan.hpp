@@ -98,6 +98,7 @@ struct KeeperPlan {
     bool waits = false;                                // until files were copied in
     bool alone = false;                                // it outlives the process that started it
     std::optional<std::chrono::nanoseconds> lifetime;  // until it ends by itself
+    std::optional<std::chrono::nanoseconds> deadline;  // of the payload, should its supervisor not keep it
     std::string script_path;                           // a file to write as the payload's user; empty: none
     std::string script;
 };

@@ -200,7 +200,7 @@ Result<Child> start_joiner(const ExecRequest& request, Channel& channel, const E
     }
     Child joiner{ChildGuard(pid), UniqueFd(pidfd)};
     TRY(admit(request.state.record.cgroup, request.group, pid));
-    TRY(prepare_process(pid, plan.process, plan.stream_owner));
+    TRY(prepare_process(pid, plan.process, request.streams ? std::nullopt : plan.stream_owner));
     return joiner;
 }
 

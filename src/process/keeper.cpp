@@ -37,10 +37,17 @@ Result<UniqueFd> hold_back_signals() {
     return signals;
 }
 
-Result<UniqueFd> start_timer(std::optional<std::chrono::nanoseconds> time) {
-    if (!time) return UniqueFd();
-    UniqueFd timer = TRY(make_timer(CLOCK_BOOTTIME));
-    TRY(set_timer(timer, *time));
+using namespace std::chrono_literals;
+
+// A supervisor that is stopped, starved or held up does not lengthen a life: this much later than it should have, the
+// keeper ends the payload itself. Longer until it is told that the payload's time has started.
+constexpr std::chrono::nanoseconds kGrace = 1s, kGraceForStart = 60s;
+
+// The time of a sandbox that stays goes on while the machine is suspended.
+Result<UniqueFd> start_timer(const KeeperPlan& plan) {
+    if (!plan.lifetime && !plan.deadline) return UniqueFd();
+    UniqueFd timer = TRY(make_timer(plan.lifetime ? CLOCK_BOOTTIME : CLOCK_MONOTONIC));
+    TRY(set_timer(timer, plan.lifetime ? *plan.lifetime : *plan.deadline + kGraceForStart));
     return timer;
 }
 
@@ -69,9 +76,10 @@ Result<void> keep_descriptors(std::initializer_list<int> kept) {
 
 class Keeper {
 public:
-    Keeper(pid_t payload, bool alone, UniqueFd signals, UniqueFd timer, Channel link)
+    Keeper(pid_t payload, const KeeperPlan& plan, UniqueFd signals, UniqueFd timer, Channel link)
         : payload_(payload),
-          alone_(alone),
+          alone_(plan.alone),
+          deadline_(plan.deadline),
           signals_(std::move(signals)),
           timer_(std::move(timer)),
           link_(std::move(link)) {}
@@ -83,7 +91,8 @@ public:
             pollfd slots[] = {{signals_.get(), POLLIN, 0}, {link_.fd(), POLLIN, 0}, {timer_.get(), POLLIN, 0}};
             if (::poll(slots, 3, -1) < 0 && errno != EINTR) ::_exit(1);
             if (slots[0].revents != 0) take_signal();
-            if (slots[1].revents != 0 || slots[2].revents != 0) ::_exit(exit_code_);
+            if (slots[1].revents != 0) take_word();
+            if (slots[2].revents != 0) ::_exit(deadline_ ? kDeadlinePassed : exit_code_);
         }
     }
 
@@ -95,6 +104,12 @@ private:
         if (number == SIGCHLD) return reap();
         if (payload_ > 0) ::kill(payload_, number);
         else if (number == SIGTERM || number == SIGINT) ::_exit(0);
+    }
+
+    void take_word() {
+        const Result<std::optional<Packet>> packet = link_.receive();
+        if (!packet || !*packet || !deadline_) ::_exit(exit_code_);
+        if (payload_ > 0 && !set_timer(timer_, *deadline_ + kGrace)) ::_exit(1);
     }
 
     // Who cannot say how the payload ended ends as well: the supervisor tells that from a keeper that was killed.
@@ -117,6 +132,7 @@ private:
         while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) continue;
         exit_code_ = exit_code_of(end);
         if (alone_) ::_exit(exit_code_);
+        if (deadline_) timer_.reset();
         rusage usage{};
         ::getrusage(RUSAGE_CHILDREN, &usage);
         if (!link_.send_ended(payload_end(end, usage))) ::_exit(1);
@@ -124,6 +140,7 @@ private:
 
     pid_t payload_;  // 0: there is none
     bool alone_;
+    std::optional<std::chrono::nanoseconds> deadline_;
     int exit_code_ = 0;
     UniqueFd signals_;
     UniqueFd timer_;
@@ -172,7 +189,7 @@ Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channe
         return {};
     }
     UniqueFd signals = TRY(hold_back_signals());
-    UniqueFd timer = TRY(start_timer(plan.lifetime));
+    UniqueFd timer = TRY(start_timer(plan));
     TRY(give_up_all());
     TRY(keep_descriptors({signals.get(), timer.get(), context.link.fd(), pidfd.get(), launcher.fd()}));
     if (!plan.payload) TRY(launcher.send(Message::ready));
@@ -181,7 +198,7 @@ Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channe
     launcher.close();
     if (plan.payload) TRY(context.link.send_born(0, pidfd.get()));
     pidfd.reset();
-    Keeper(payload, plan.alone, std::move(signals), std::move(timer), std::move(context.link)).keep();
+    Keeper(payload, plan, std::move(signals), std::move(timer), std::move(context.link)).keep();
 }
 
 }  // namespace pinfold

@@ -6,6 +6,7 @@
 //     keeper     -> supervisor   created   (only if it is to wait) the root is entered: files can be copied in
 //     supervisor -> keeper       go        they are there
 //     keeper     -> supervisor   born      the payload's pidfd; the payload speaks over the other channel now
+//     supervisor -> keeper       go        (only if there is a deadline) the payload's time starts now
 //     keeper     -> supervisor   ended     how the payload ended; everything else in the sandbox is dead
 //     (end of file)                        the supervisor is done, or dead: the keeper ends, and the sandbox with it
 #pragma once
@@ -31,6 +32,9 @@ struct KeeperContext {
 
 // For one that waits: until the files are there, among which may be its working directory and its program.
 Result<void> await_files(const Channel& link);
+
+// What a keeper exits with that has ended the payload at its deadline, because its supervisor had not.
+inline constexpr int kDeadlinePassed = 124;
 
 // Returns in the payload's process, which has yet to become it. In the keeper's it returns only if there is no payload
 // to be started: the error is for the channel that leads to the launcher.

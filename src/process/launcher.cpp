@@ -135,11 +135,11 @@ Result<Child> start_child(const Plan& plan, ParentEnds& ends, InitContext contex
 }
 
 // What the child cannot do for itself, or must not start without.
-Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state) {
+Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state, bool has_our_streams) {
     if (plan.id_maps && !plan.namespaces.user_before_time) {
         TRY(take_step(Step::id_maps, [&] { return write_id_maps(pid, *plan.id_maps); }));
     }
-    TRY(prepare_process(pid, plan.process, plan.stream_owner));
+    TRY(prepare_process(pid, plan.process, has_our_streams ? plan.stream_owner : std::nullopt));
     return take_step(Step::state, [&] { return state.record_init(pid); });
 }
 
@@ -259,7 +259,7 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
     Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, ends, std::move(context), cgroup); }));
     const Channel& channel = ends.channel;
     TRY(take_step(Step::cgroup, [&] { return cgroup.admit(plan.cgroup, child.pid()); }));
-    TRY(prepare_child(plan, child.pid(), state));
+    TRY(prepare_child(plan, child.pid(), state, how.options.streams == nullptr));
     MovedDevices net_devices = TRY(move_net_devices(plan, child.pid()));
     PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, options.pidfd_socket));

@@ -67,6 +67,7 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     StreamWishes wishes = watch.streams;
     wishes.owner = plan.stream_owner;
     JobStreams streams = TRY(make_streams(wishes));
+    TRY(streams.connect());
     const OwnGroup group = TRY(OwnGroup::create(container));
     const uint64_t kills_before = count_oom(container).kills;
 
@@ -79,14 +80,12 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     StartedExec started =
         TRY(start_exec({plan, state, group.name(), options, &streams.streams, filter.has_value(), on_receipt}));
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
-    streams.streams = {};  // or we would wait for ourselves to end
     std::optional<Denials> denials;
     if (filter) denials = TRY(Denials::create(std::move(started.listener), filter->program));
-    const JobEnd end = TRY(supervise_job({started.child.pidfd.get(), nullptr, group.place(), signals,
-                                          streams.output ? &*streams.output : nullptr, denials ? &*denials : nullptr,
-                                          watch.timeout, std::nullopt}));
+    const JobEnd end = TRY(supervise_job({started.child.pidfd.get(), nullptr, group.place(), signals, streams,
+                                          denials ? &*denials : nullptr, watch.timeout, std::nullopt}));
     started.child.guard.release();  // it was reaped
-    if (streams.output) take_output(*streams.output, result);
+    take_output(streams.output, result);
     if (denials) result.denied = denials->take();
     else result.denied.reset();
     judge(end, {measure_usage(group.place()), count_oom(container).kills - kills_before, std::nullopt}, result);
@@ -99,6 +98,20 @@ SandboxResult run_exec_job(ExecPlan plan, const ContainerState& state, const Chi
                            const ExecWatch& watch) {
     Result<SandboxResult> result = run(std::move(plan), state, options, watch);
     return result ? std::move(result).value() : failed_result(result.error());
+}
+
+Result<int> run_exec_relayed(ExecRequest request) {
+    JobStreams streams = TRY(make_streams({.input = input_without_terminal(), .owner = request.plan.stream_owner}));
+    if (request.options.detach) streams.streams = TRY(null_streams());
+    request.streams = &streams.streams;
+    if (request.options.detach) return exec_in_container(request);
+    TRY(streams.connect());
+    const SignalForwarder signals = TRY(SignalForwarder::create());
+    StartedExec started = TRY(start_exec(request));
+    const JobEnd end = TRY(supervise_job(
+        {started.child.pidfd.get(), nullptr, CgroupPlace{}, signals, streams, nullptr, std::nullopt, std::nullopt}));
+    started.child.guard.release();  // it was reaped
+    return end.payload->signaled ? 128 + end.payload->status : end.payload->status;
 }
 
 }  // namespace pinfold

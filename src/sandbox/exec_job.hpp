@@ -20,4 +20,8 @@ struct ExecWatch {
 SandboxResult run_exec_job(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
                            const ExecWatch& watch);
 
+// Runs it to its end as exec_in_container() does, and what it leaves behind goes on; but none of our streams is its
+// own. A terminal is not read from.
+Result<int> run_exec_relayed(ExecRequest request);
+
 }  // namespace pinfold

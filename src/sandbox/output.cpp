@@ -2,112 +2,146 @@
 #include "sandbox/output.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 
+#include "base/clock.hpp"
 #include "base/fs.hpp"
+#include "process/supervise.hpp"
 
 namespace pinfold {
 
 namespace {
 
 constexpr size_t kChunk = 64 << 10;
-// A write of this much, or less, never waits once poll() has found a pipe writable, if it is the only one.
-constexpr size_t kSafeWrite = 4096;
+
+bool are_one_file() {
+    struct stat out {
+    }, err{};
+    return ::fstat(STDOUT_FILENO, &out) == 0 && ::fstat(STDERR_FILENO, &err) == 0 && out.st_dev == err.st_dev &&
+           out.st_ino == err.st_ino;
+}
 
 }  // namespace
 
 Result<Output> Output::create(bool capture, uint64_t limit) {
     Output output;
+    output.capture_ = capture;
     output.limit_ = limit;
+    output.joined_ = !capture && are_one_file();
     output.nowhere_ = TRY(open_at(AT_FDCWD, "/dev/null", O_WRONLY));
-    for (size_t i = 0; i < output.streams_.size(); ++i) {
+    for (Stream& stream : output.streams_) {
         int ends[2];
+        if (output.joined_ && output.streams_[0].write_end) {
+            stream.write_end = UniqueFd(::fcntl(output.streams_[0].write_end.get(), F_DUPFD_CLOEXEC, 3));
+            if (!stream.write_end) return errno_error("set up a pipe for the output");
+            continue;
+        }
         if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe for the output");
-        Stream& stream = output.streams_[i];
         stream.read_end = UniqueFd(ends[0]);
         stream.write_end = UniqueFd(ends[1]);
         if (::fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) return errno_error("set up a pipe for the output");
-        if (!capture) stream.target = static_cast<int>(1 + i);
     }
     return output;
 }
 
-// What could not be passed on yet holds up its stream: then the payload waits, as it would for any slow reader.
+Result<void> Output::connect() {
+    for (size_t i = 0; i < streams_.size() && !capture_; ++i) {
+        Stream& stream = streams_[i];
+        if (stream.read_end)
+            stream.flow = TRY(Flow::to_caller(std::move(stream.read_end), static_cast<int>(STDOUT_FILENO + i)));
+    }
+    return {};
+}
+
 void Output::prepare(std::span<pollfd, kSlots> slots) const {
     for (size_t i = 0; i < streams_.size(); ++i) {
         const Stream& stream = streams_[i];
-        const bool waits = stream.target >= 0 && !stream.text.empty();
-        slots[2 * i] = {waits ? -1 : stream.read_end.get(), POLLIN, 0};
-        slots[2 * i + 1] = {waits ? stream.target : -1, POLLOUT, 0};
+        slots[i] = stream.flow ? stream.flow->slot() : pollfd{stream.read_end.get(), POLLIN, 0};
     }
 }
 
-// Both streams may go to one pipe (2>&1) that has room for one write: the other's turn is after the next poll().
 void Output::serve(std::span<const pollfd, kSlots> slots) {
-    bool written = false;
     for (size_t i = 0; i < streams_.size(); ++i) {
-        if (slots[2 * i].revents != 0) receive(streams_[i]);
-        if (slots[2 * i + 1].revents == 0 || written) continue;
-        pass_on(streams_[i], false);
-        written = true;
+        if (slots[i].revents == 0) continue;
+        if (streams_[i].flow) pass_on(streams_[i]);
+        else receive(streams_[i]);
     }
 }
 
-void Output::finish() {
+bool Output::is_held_up() const {
+    return std::ranges::any_of(streams_, [](const Stream& each) { return each.flow && each.flow->is_held_up(); });
+}
+
+// Nothing inside writes any more, or whoever still does is not waited for.
+void Output::finish(int64_t give_up_at, int signals) {
+    std::array<pollfd, kSlots + 1> slots{};
+    const auto own = std::span(slots).first<kSlots>();
+    for (;;) {
+        prepare(own);
+        slots[kSlots] = {signals, POLLIN, 0};
+        const int64_t left = std::clamp<int64_t>((give_up_at - monotonic_ns()) / 1000000, 0, INT_MAX);
+        const int count = ::poll(slots.data(), slots.size(), is_held_up() ? static_cast<int>(left) : 0);
+        if (count < 0 && errno == EINTR) continue;
+        const bool told_to_end = slots[kSlots].revents != 0 && !refuse_to_go_on(signals);
+        if (count <= 0 || told_to_end || left == 0) {
+            cut_ = is_held_up() || std::ranges::any_of(own, [](const pollfd& slot) { return slot.revents != 0; });
+            break;
+        }
+        serve(own);
+    }
     for (Stream& stream : streams_) {
-        while (stream.read_end && receive(stream)) pass_on(stream, true);
-        pass_on(stream, true);
+        if (!stream.flow) continue;
+        stream.flow->close();
+        cut_ = cut_ || stream.flow->has_lost() || !stream.flow->await_helper(give_up_at);
     }
 }
 
 std::string Output::take_unread(size_t index) const {
     char bytes[kChunk];
-    const ssize_t count = ::read(streams_[index].read_end.get(), bytes, sizeof bytes);
+    const ssize_t count = ::read(streams_[joined_ ? 0 : index].read_end.get(), bytes, sizeof bytes);
     return count <= 0 ? "" : std::string(bytes, size_t(count));
 }
 
-// False when there is nothing more for now, or at all.
-bool Output::receive(Stream& stream) {
-    if (truncated_) return discard(stream);
+size_t Output::room() const { return limit_ == 0 ? kChunk : std::min<uint64_t>(kChunk, limit_ - taken_); }
+
+void Output::receive(Stream& stream) {
     char bytes[kChunk];
-    const ssize_t count = ::read(stream.read_end.get(), bytes, sizeof bytes);
-    if (count > 0) {
-        accept(stream, {bytes, size_t(count)});
-        return true;
+    if (room() == 0) {
+        if (!discard(stream.read_end.get())) stream.read_end.reset();
+        return;
     }
+    const ssize_t count = ::read(stream.read_end.get(), bytes, room());
     if (count == 0) stream.read_end.reset();
-    return count < 0 && errno == EINTR;
+    if (count <= 0) return;
+    taken_ += size_t(count);
+    stream.text.append(bytes, size_t(count));
 }
 
-void Output::accept(Stream& stream, std::string_view bytes) {
-    const uint64_t room = limit_ == 0 ? bytes.size() : std::min<uint64_t>(bytes.size(), limit_ - taken_);
-    truncated_ = truncated_ || room < bytes.size();
-    taken_ += room;
-    stream.text += bytes.substr(0, room);
-}
-
-// Without a copy: a flood costs us as little as it can.
-bool Output::discard(Stream& stream) {
-    const ssize_t count =
-        ::splice(stream.read_end.get(), nullptr, nowhere_.get(), nullptr, kChunk, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) stream.read_end.reset();
-    return count > 0;
-}
-
-// A reader of ours that has gone takes no more: the rest is lost, as it would be without us in between.
-void Output::pass_on(Stream& stream, bool all) {
-    if (stream.target < 0) return;
-    while (!stream.text.empty()) {
-        const size_t size = all ? stream.text.size() : std::min(stream.text.size(), kSafeWrite);
-        const ssize_t count = ::write(stream.target, stream.text.data(), size);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) stream.text.clear();
-        else stream.text.erase(0, size_t(count));
-        if (!all) return;
+void Output::pass_on(Stream& stream) {
+    Flow& flow = *stream.flow;
+    if (room() == 0 && !flow.is_held_up()) {
+        if (!discard(flow.pipe())) flow.close();
+        return;
     }
+    // A poll() for each little piece would cost more than the piece; but others have their turn as well.
+    constexpr int kAtOnce = 16;
+    for (int i = 0; i < kAtOnce; ++i) {
+        const size_t moved = flow.move(room());
+        taken_ += moved;
+        if (moved == 0 || room() == 0) return;
+    }
+}
+
+// Without a copy: a flood costs us as little as it can. False at the end.
+bool Output::discard(int pipe) {
+    const ssize_t count = ::splice(pipe, nullptr, nowhere_.get(), nullptr, kChunk, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+    over_limit_ = over_limit_ || count > 0;
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 }  // namespace pinfold

@@ -1,22 +1,24 @@
-// What a job prints: kept or passed on, up to a limit, and read to its end whatever the limit is, so that nobody has to
-// wait for a reader.
+// What a job prints: kept or passed on, up to a limit. What is beyond the limit is read and dropped, so that nobody has
+// to wait for a reader; what the caller does not read holds up the job, and nobody else.
 #pragma once
 
 #include <poll.h>
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
+#include "sandbox/flow.hpp"
 
 namespace pinfold {
 
 class Output {
 public:
-    static constexpr size_t kSlots = 4;
+    static constexpr size_t kSlots = 2;
 
     // With `capture` the bytes are kept, otherwise they go to our own streams. 0: no limit.
     static Result<Output> create(bool capture, uint64_t limit);
@@ -24,38 +26,47 @@ public:
     // What the payload is to write to: 0 is its standard output, 1 its standard error.
     UniqueFd take_write_end(size_t index) { return std::move(streams_[index].write_end); }
 
+    // To the caller's streams, which are left alone before.
+    Result<void> connect();
+
     // What to wait for, and what to do when that has come.
     void prepare(std::span<pollfd, kSlots> slots) const;
     void serve(std::span<const pollfd, kSlots> slots);
 
-    // When nobody can write any more: the rest.
-    void finish();
+    // When the job has ended: the rest, as far as somebody takes it by then (by monotonic_ns()). A signal that asks us
+    // to end ends the waiting.
+    void finish(int64_t give_up_at, int signals);
 
     // Of what was written and not served, one more buffer's worth.
     std::string take_unread(size_t index) const;
 
-    bool truncated() const { return truncated_; }
+    bool over_limit() const { return over_limit_; }
+    bool cut() const { return cut_; }  // nobody took the rest
     std::string take_text(size_t index) { return std::move(streams_[index].text); }
 
 private:
     struct Stream {
-        UniqueFd read_end;
+        UniqueFd read_end;  // until it flows
         UniqueFd write_end;
-        int target = -1;   // -1: it is kept
-        std::string text;  // kept, or yet to be passed on
+        std::optional<Flow> flow;  // to the caller
+        std::string text;          // kept
     };
 
     Output() = default;
-    bool receive(Stream& stream);
-    void accept(Stream& stream, std::string_view bytes);
-    bool discard(Stream& stream);
-    void pass_on(Stream& stream, bool all);
+    size_t room() const;
+    void receive(Stream& stream);
+    void pass_on(Stream& stream);
+    bool discard(int pipe);
+    bool is_held_up() const;
 
     std::array<Stream, 2> streams_;
     UniqueFd nowhere_;
+    bool capture_ = false;
+    bool joined_ = false;  // both go to one file of the caller's: by one pipe, so that they keep their order
     uint64_t limit_ = 0;
     uint64_t taken_ = 0;
-    bool truncated_ = false;
+    bool over_limit_ = false;
+    bool cut_ = false;
 };
 
 }  // namespace pinfold

@@ -1,8 +1,6 @@
 // One job from its beginning to its end, by another OCI runtime.
 #include "sandbox/run_elsewhere.hpp"
 
-#include <cstdint>
-
 #include "base/strings.hpp"
 #include "cgroup/oom.hpp"
 #include "cgroup/usage.hpp"
@@ -68,18 +66,17 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     const StateDir state =
         TRY(StateDir::create(setting.state_root, container_of(prepared).record, config_json(bundle.spec)));
     const Steward steward = TRY(Steward::start({prepared.plan.id, runtime, bundle, group, prepared.streams}));
-    prepared.streams.streams = {};
     const Packet born = TRY(expect(steward.link(), Message::born, signals.fd()));
     TRY(state.record_init(born.pid));
     state.unlock();
+    TRY(prepared.streams.connect());
     SandboxResult result;
     result.limits = read_back_elsewhere(job, group, born.pid);
     TRY(check_groups(job, result.limits));
     TRY(steward.link().send(Message::go));
-    Output& output = *prepared.streams.output;
-    const JobEnd end = TRY(supervise_job({steward.pidfd(), &steward.link(), group, signals, &output, nullptr,
+    const JobEnd end = TRY(supervise_job({steward.pidfd(), &steward.link(), group, signals, prepared.streams, nullptr,
                                           timeout_of(job), job.cpu_timeout, born.fd.get()}));
-    take_output(output, result);
+    take_output(prepared.streams.output, result);
     result.denied.reset();
     const GroupUsage usage = measure_usage(group);
     judge(end, {usage, count_oom_kills(group), job.cpu_timeout}, result);
@@ -89,14 +86,11 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
 
 }  // namespace
 
-// Always by pipes, so that what the runtime itself says is not taken for the job's output.
 Result<SandboxResult> run_elsewhere(const SandboxJob& job, const SandboxSetting& setting) {
     TRY(check_wishes(job, setting));
     const OtherRuntime runtime = TRY(find_runtime(job.runtime, job.network));
-    SandboxJob piped = job;
-    if (piped.output_limit == 0) piped.output_limit = UINT64_MAX;
-    PreparedJob prepared = TRY(prepare_job(piped, setting));
-    Result<SandboxResult> result = run_prepared(piped, prepared, setting, runtime);
+    PreparedJob prepared = TRY(prepare_job(job, setting));
+    Result<SandboxResult> result = run_prepared(job, prepared, setting, runtime);
     log_result(prepared.audit, prepared.plan.id, result);
     return result;
 }

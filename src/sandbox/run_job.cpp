@@ -28,6 +28,7 @@ void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t keeper, Sand
 }
 
 Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared, const SandboxSetting& setting) {
+    prepared.plan.keeper->deadline = timeout_of(job);
     const Plan& plan = prepared.plan;
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::optional<Pasta> network;
@@ -46,17 +47,17 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     };
     RunningContainer running = TRY(launch_container(container_of(prepared), options, signals));
     running.state.unlock();
+    TRY(prepared.streams.connect());  // not before: a pinfold that starts itself again would lose what was read
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
-    prepared.streams.streams = {};  // or we would wait for ourselves to end
     const pid_t keeper = running.child.pid();
     const auto memory = MemoryWatch::create(plan.cgroup.place, keeper, job.limits.memory_mb << 20);
     result.limits = read_back_limits(job, plan, keeper, memory.has_value());  // the payload may have ended
     Denials denials = TRY(Denials::create(std::move(running.payload->listener), prepared.filter.program));
-    std::optional<Output>& output = prepared.streams.output;
+    TRY_IN("deadline", running.payload->link.send(Message::go));
     const JobEnd end = TRY(supervise_job({running.child.pidfd.get(), &running.payload->link, plan.cgroup.place, signals,
-                                          output ? &*output : nullptr, &denials, timeout_of(job), job.cpu_timeout, -1,
+                                          prepared.streams, &denials, timeout_of(job), job.cpu_timeout, -1,
                                           memory ? &*memory : nullptr}));
-    if (output) take_output(*output, result);
+    take_output(prepared.streams.output, result);
     result.denied = denials.take();
     judge(end, {measure_usage(plan.cgroup.place), count_oom(plan.cgroup.place).kills, job.cpu_timeout}, result);
     copy_out(prepared, end, keeper, result);

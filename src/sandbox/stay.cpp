@@ -66,6 +66,7 @@ Result<std::string> start_sandbox(const SandboxJob& job, const SandboxSetting& s
     plan.keeper->alone = true;
     plan.keeper->payload = !plan.process.args.empty();
     plan.keeper->lifetime = job.lifetime;
+    prepared.streams.streams = TRY(null_streams());
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::optional<Pasta> network;
     RunningContainer running =

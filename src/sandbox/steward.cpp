@@ -78,7 +78,9 @@ Result<void> Work::create() {
     const int code = TRY(call({"create", "--bundle", bundle_path(job_.bundle), "--pid-file", place("pid"), job_.id},
                               {streams.in.get(), streams.out.get(), streams.err.get()}));
     streams = {};
-    if (code != 0) return failure("create", code, job_.streams.output->take_unread(1));
+    // The other ends are the supervisor's alone: or the job would see no end of its input, and no reader gone.
+    JobStreams ours = std::move(job_.streams);
+    if (code != 0) return failure("create", code, ours.output.take_unread(1));
     const std::string text = TRY(read_regular(place("pid"), kMostOfPidFile));
     const pid_t pid = parse_number<pid_t>(split(text, '\n')[0]).value_or(0);
     first_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));

@@ -5,42 +5,56 @@
 #include <unistd.h>
 
 #include "base/fs.hpp"
-#include "base/strings.hpp"
 
 namespace pinfold {
 
 namespace {
 
-Result<UniqueFd> duplicate(int fd) {
-    UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
-    if (!copy) return errno_error(concat("standard stream ", fd));
-    return copy;
-}
-
 // A normal user's pipes are the payload's anyway.
 Result<void> give_away(const Streams& streams, uid_t owner) {
-    for (const UniqueFd* pipe : {&streams.out, &streams.err}) {
+    for (const UniqueFd* pipe : {&streams.in, &streams.out, &streams.err}) {
+        if (!*pipe) continue;
         if (::fchown(pipe->get(), owner, gid_t(-1)) != 0 && ::geteuid() == 0)
-            return errno_error("give the output's pipes to the payload");
+            return errno_error("give the pipes of its streams to the payload");
     }
+    return {};
+}
+
+Result<void> make_input(JobStreams& made, int from) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe for the input");
+    made.streams.in = UniqueFd(ends[0]);
+    made.input_to = UniqueFd(ends[1]);
+    made.input_from = from;
+    if (::fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0) return errno_error("set up a pipe for the input");
     return {};
 }
 
 }  // namespace
 
+int input_without_terminal() { return ::isatty(STDIN_FILENO) != 0 ? -1 : STDIN_FILENO; }
+
 Result<JobStreams> make_streams(const StreamWishes& wishes) {
-    JobStreams made;
-    made.streams.in = wishes.input >= 0 ? TRY(duplicate(wishes.input)) : TRY(open_at(AT_FDCWD, "/dev/null", O_RDONLY));
-    if (!wishes.capture && wishes.output_limit == 0) {
-        made.streams.out = TRY(duplicate(STDOUT_FILENO));
-        made.streams.err = TRY(duplicate(STDERR_FILENO));
-        return made;
-    }
-    made.output = TRY(Output::create(wishes.capture, wishes.output_limit));
-    made.streams.out = made.output->take_write_end(0);
-    made.streams.err = made.output->take_write_end(1);
+    JobStreams made{.output = TRY(Output::create(wishes.capture, wishes.output_limit))};
+    made.streams.out = made.output.take_write_end(0);
+    made.streams.err = made.output.take_write_end(1);
+    if (wishes.input >= 0) TRY(make_input(made, wishes.input));
     if (wishes.owner) TRY(give_away(made.streams, *wishes.owner));
+    if (!made.streams.in) made.streams.in = TRY(open_at(AT_FDCWD, "/dev/null", O_RDONLY));
     return made;
+}
+
+Result<void> JobStreams::connect() {
+    TRY(output.connect());
+    if (input_to) input = TRY(Flow::from_caller(input_from, std::move(input_to)));
+    return {};
+}
+
+Result<Streams> null_streams() {
+    Streams streams;
+    for (UniqueFd* stream : {&streams.in, &streams.out, &streams.err})
+        *stream = TRY(open_at(AT_FDCWD, "/dev/null", stream == &streams.in ? O_RDONLY : O_WRONLY));
+    return streams;
 }
 
 }  // namespace pinfold

@@ -1,4 +1,5 @@
-// A job's standard streams: pipes of ours where its output is kept or limited, else our own.
+// A job's standard streams: always pipes of ours, or nothing. A descriptor of the caller's would lend the job its
+// offset, its flags, and the right to truncate a file or to read a terminal.
 #pragma once
 
 #include <sys/types.h>
@@ -7,6 +8,7 @@
 
 #include "pinfold/result.hpp"
 #include "process/payload.hpp"
+#include "sandbox/flow.hpp"
 #include "sandbox/output.hpp"
 
 namespace pinfold {
@@ -19,10 +21,23 @@ struct StreamWishes {
 };
 
 struct JobStreams {
-    std::optional<Output> output;
-    Streams streams;
+    Output output;
+    Streams streams;  // the payload's ends
+    int input_from = -1;
+    UniqueFd input_to;          // until it flows
+    std::optional<Flow> input;  // from the caller
+
+    // To the caller's streams; from here on they are read and written. To be called where a process can be started that
+    // the payload does not see.
+    Result<void> connect();
 };
 
+// Our standard input, unless it is a terminal: what is typed there is for whoever reads it next, and may be a secret.
+int input_without_terminal();
+
 Result<JobStreams> make_streams(const StreamWishes& wishes);
+
+// Of a job that nobody stays with.
+Result<Streams> null_streams();
 
 }  // namespace pinfold

@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "cgroup/usage.hpp"
 #include "kernel/init_process.hpp"
+#include "process/keeper.hpp"
 
 namespace pinfold {
 
@@ -24,6 +25,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
+
+// How long the output of a job that has ended waits for somebody to take it, if the job's own time is over by then.
+constexpr nanoseconds kPatience = 2s;
 
 class Supervisor {
 public:
@@ -40,11 +44,13 @@ private:
         kCpu,
         kMemory,
         kDenials,
+        kInput,
         kOutput,
         kCount = kOutput + Output::kSlots
     };
 
     Result<void> start_timers();
+    void finish_output();
     void take_signals();
     Result<void> check_cpu();
     Result<void> check_memory();
@@ -91,16 +97,20 @@ Result<JobEnd> Supervisor::await_end() {
     slots[kCpu] = {cpu_.get(), POLLIN, 0};
     slots[kMemory] = {memory_.get(), POLLIN, 0};
     const auto output_slots = std::span(slots).last<Output::kSlots>();
-    for (pollfd& slot : output_slots) slot.fd = -1;
+    Output& output = watch_.streams.output;
+    std::optional<Flow>& input = watch_.streams.input;
+    watch_.streams.streams = {};  // or we would wait for ourselves to end
     while (!done_) {
         slots[kDenials] = {watch_.denials ? watch_.denials->fd() : -1, POLLIN, 0};
-        if (watch_.output) watch_.output->prepare(output_slots);
+        slots[kInput] = input ? input->slot() : pollfd{-1, 0, 0};
+        output.prepare(output_slots);
         if (::poll(slots.data(), slots.size(), -1) < 0) {
             if (errno == EINTR) continue;
             return errno_error("wait for the job: poll");
         }
         if (slots[kDenials].revents != 0) watch_.denials->serve(slots[kDenials].revents);
-        if (watch_.output) watch_.output->serve(output_slots);
+        if (slots[kInput].revents != 0) input->move(SIZE_MAX);
+        output.serve(output_slots);
         if (slots[kSignals].revents != 0) take_signals();
         if (slots[kCpu].revents != 0) TRY(check_cpu());
         if (slots[kMemory].revents != 0) TRY(check_memory());
@@ -112,7 +122,18 @@ Result<JobEnd> Supervisor::await_end() {
         if (slots[kProcess].revents != 0) TRY(take_death());
     }
     end_.wall = nanoseconds(monotonic_ns() - started_);
+    finish_output();
     return end_;
+}
+
+// As long as the job could have lived, and a little: who reads slowly gets all, and who does not read holds nobody up.
+void Supervisor::finish_output() {
+    Output& output = watch_.streams.output;
+    const int64_t soon = monotonic_ns() + kPatience.count();
+    const bool has_time = watch_.timeout && seen_.empty();
+    output.finish(has_time ? std::max(soon, started_ + watch_.timeout->count()) : soon, watch_.signals.fd());
+    end_.over_limit = output.over_limit();
+    if (output.cut()) log_warning("the end of the output is lost: nobody took it, or it could not be written");
 }
 
 // A job cannot use up its time faster than with all processors, so this need not look more often than that.
@@ -167,6 +188,8 @@ Result<void> Supervisor::take_report() {
     siginfo_t end{};
     const bool known = ::syscall(SYS_waitid, P_PIDFD, watch_.process, &end, WEXITED | WNOWAIT, nullptr) == 0;
     if (!known || end.si_code != CLD_EXITED || was_killed()) return {};
+    end_.timed_out = end.si_status == kDeadlinePassed;
+    if (end_.timed_out) return {};
     return plain_error("the sandbox's first process failed, and cannot tell how the program ended");
 }
 
@@ -186,10 +209,6 @@ Result<void> Supervisor::take_death() {
 
 }  // namespace
 
-Result<JobEnd> supervise_job(const JobWatch& watch) {
-    const JobEnd end = TRY(Supervisor(watch).await_end());
-    if (watch.output) watch.output->finish();
-    return end;
-}
+Result<JobEnd> supervise_job(const JobWatch& watch) { return Supervisor(watch).await_end(); }
 
 }  // namespace pinfold

@@ -10,7 +10,7 @@
 #include "process/supervise.hpp"
 #include "sandbox/denials.hpp"
 #include "sandbox/memory_watch.hpp"
-#include "sandbox/output.hpp"
+#include "sandbox/streams.hpp"
 
 namespace pinfold {
 
@@ -19,7 +19,7 @@ struct JobWatch {
     const Channel* link = nullptr;  // to the keeper
     CgroupPlace group;              // that all of it is in
     const SignalForwarder& signals;
-    Output* output = nullptr;    // null: it writes to our streams itself
+    JobStreams& streams;
     Denials* denials = nullptr;  // null: nobody listens
     std::optional<std::chrono::nanoseconds> timeout;
     std::optional<std::chrono::nanoseconds> cpu_timeout;
@@ -31,6 +31,7 @@ struct JobEnd {
     std::optional<PayloadEnd> payload;  // nothing: it went with its keeper
     bool timed_out = false;
     bool out_of_memory = false;  // as we have seen; what the kernel did is counted elsewhere
+    bool over_limit = false;  // of its output
     std::chrono::nanoseconds wall{};
 };
 

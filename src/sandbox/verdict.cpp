@@ -15,7 +15,7 @@ SandboxStatus status_of(const JobEnd& end, const JobCounts& counts, const Sandbo
     if (end.timed_out || out_of_time) return SandboxStatus::timed_out;
     if (end.out_of_memory) return SandboxStatus::oom_killed;
     if (result.oom_kills.value_or(0) != 0 && result.exit_code != 0) return SandboxStatus::oom_killed;
-    if (result.truncated) return SandboxStatus::output_limit;
+    if (end.over_limit) return SandboxStatus::output_limit;
     return result.signal ? SandboxStatus::signaled : SandboxStatus::exited;
 }
 
@@ -44,7 +44,7 @@ SandboxResult failed_result(const Error& error) {
 void take_output(Output& output, SandboxResult& result) {
     result.out = output.take_text(0);
     result.err = output.take_text(1);
-    result.truncated = output.truncated();
+    result.truncated = output.over_limit() || output.cut();
 }
 
 void judge(const JobEnd& end, const JobCounts& counts, SandboxResult& result) {

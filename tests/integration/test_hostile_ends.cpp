@@ -3,7 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include "hostile.hpp"
+#include "terminal.hpp"
 
 using namespace pinfold::integration;
 
@@ -136,6 +139,70 @@ TEST_CASE("hostile: a flood for a reader that does not read") {
             CHECK(drain(reader.get()).size() <= already + (1 << 20));
             CHECK(flood.finish().status == 124);
         }
+    }
+}
+
+TEST_CASE("hostile: output that nobody ever takes does not lengthen a life") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool to_terminal : {false, true}) {
+        for (const std::string limit : {"", "1m"}) {
+            for (const As as : {As::root, As::user}) {
+                if ((to_terminal == (as == As::user)) == limit.empty()) continue;  // each pair once
+                CAPTURE(to_terminal);
+                CAPTURE(limit);
+                CAPTURE((as == As::user));
+                Bundle bundle;
+                const std::string shared = make_shared(bundle);
+                int ends[2];
+                REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+                const UniqueFd reader(ends[0]), writer(ends[1]);
+                const Terminal terminal(24, 80);
+                const int stream = to_terminal ? terminal.slave() : writer.get();
+                SpawnOptions spawn = as == As::user ? normal_user(bundle) : SpawnOptions{};
+                spawn.fds = {{1, stream}, {2, stream}};
+                std::vector<std::string> words =
+                    bundle.verb({"sandbox", "--name", bundle.id(), "--result", shared + "/result"});
+                if (!limit.empty()) words.insert(words.end(), {"--output-limit", limit});
+                std::vector<std::string> brief_words = words;
+                brief_words.insert(brief_words.end(), {"--timeout", brief(), "--", "yes"});
+                CHECK(Process(brief_words, spawn).finish().status == 124);
+                json result = json::parse(read_text(shared + "/result"));
+                CHECK(result["status"] == "timed_out");
+                CHECK(result["truncated"] == true);
+                // Somebody who asks it to end is heard.
+                words.insert(words.end(), {"--timeout", "100s", "--bind", shared + ":/shared", "--", "sh", "-c",
+                                           "echo lost; echo runs > /shared/runs; exec yes"});
+                Process job(words, spawn);
+                CHECK(await_file(shared + "/runs") == "runs\n");
+                job.signal(SIGTERM);
+                CHECK(job.finish().status == 128 + SIGTERM);
+                result = json::parse(read_text(shared + "/result"));
+                CHECK(result["status"] == "signaled");
+                CHECK(result["truncated"] == true);
+            }
+        }
+    }
+}
+
+TEST_CASE("hostile: a supervisor that is stopped does not lengthen a life") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const As as : {As::root, As::user}) {
+        CAPTURE((as == As::user));
+        Bundle bundle;
+        const std::string shared = make_shared(bundle);
+        const Fuse fuse(bundle);
+        Process job(bundle.verb({"sandbox", "--name", bundle.id(), "--timeout", brief(), "--result", shared + "/result",
+                                 "--bind", shared + ":/shared", "--", "sh", "-c",
+                                 "exec 3> /shared/fuse; echo runs; (setsid sleep 1000 &); sleep 1000"}),
+                    as == As::user ? normal_user(bundle) : SpawnOptions{});
+        CHECK(job.read_line() == "runs");
+        job.signal(SIGSTOP);
+        CHECK(fuse.await_end());
+        job.signal(SIGCONT);
+        CHECK(job.finish().status == 124);
+        CHECK(json::parse(read_text(shared + "/result"))["status"] == "timed_out");
     }
 }
 

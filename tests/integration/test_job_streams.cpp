@@ -1,0 +1,193 @@
+// Streams of jobs: bytes get through, and nothing else of the caller's files and terminal does.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sandbox.hpp"
+#include "terminal.hpp"
+
+using namespace pinfold::integration;
+
+namespace {
+
+// What a job tries on each of its streams, and then prints what it got. The terminal's echo of what was typed is no
+// line of this form.
+const Command kPry = {"perl", "-e",
+                      "$| = 1; my ($got, $line, $in, $out, $tty) = ('', '');"
+                      "for my $fd (0, 1, 2) {"
+                      "  if (open($in, '<&', $fd) && sysread($in, $line, 100)) { $got .= $line }"
+                      "  open($out, '>&', $fd) or next;"
+                      "  truncate($out, 0); sysseek($out, 0, 0); fcntl($out, 4, 04000);"
+                      "  my $byte = 'x'; $got .= 'TIOCSTI' if ioctl($out, 0x5412, $byte);"
+                      "  $got .= 'terminal' if -t $out;"
+                      "}"
+                      "$got .= '/dev/tty' if open($tty, '+<', '/dev/tty');"
+                      "$got =~ s/\\s//g; print \"got <$got>\\n\""};
+
+// A file that is open for more than a job needs, with something in it.
+class Log {
+public:
+    explicit Log(const Bundle& bundle) : path_(bundle.host() / "log") {
+        write_text(path_, "earlier\n");
+        file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
+        flags_ = ::fcntl(file_.get(), F_GETFL);
+    }
+    int fd() const { return file_.get(); }
+    std::string text() const { return read_text(path_); }
+    bool has_its_flags() const { return ::fcntl(file_.get(), F_GETFL) == flags_; }
+
+private:
+    std::string path_;
+    UniqueFd file_;
+    int flags_;
+};
+
+class Staying {
+public:
+    Staying(const Bundle& bundle, const SpawnOptions& spawn) : bundle_(bundle), spawn_(spawn) {
+        REQUIRE(run_job(bundle, {{"--detach"}, {}, spawn}).status == 0);
+    }
+    ~Staying() { run_program(bundle_.verb({"delete", "--force", bundle_.id()}), spawn_); }
+    Staying(const Staying&) = delete;
+    Staying& operator=(const Staying&) = delete;
+
+private:
+    const Bundle& bundle_;
+    SpawnOptions spawn_;
+};
+
+std::vector<std::string> followed_by(std::vector<std::string> words, const Command& command) {
+    words.insert(words.end(), command.begin(), command.end());
+    return words;
+}
+
+}  // namespace
+
+TEST_CASE("job streams: the caller's terminal is not the job's, to read from or to type into") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const auto check = [&](const std::vector<std::string>& words) {
+            CAPTURE(words[words.size() - kPry.size() - 1]);
+            Terminal terminal(24, 80);
+            terminal.type("password\n");
+            SpawnOptions at = spawn;
+            at.own_terminal = true;
+            at.fds = {{0, terminal.slave()}, {1, terminal.slave()}, {2, terminal.slave()}};
+            Process job(words, at);
+            terminal.await_line("got <>");
+            CHECK(job.finish().status == 0);
+            char typed[100];
+            CHECK(std::string(typed, size_t(::read(terminal.slave(), typed, sizeof typed))) == "password\n");
+        };
+        check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--"}), kPry));
+        check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--output-limit", "1m", "--"}), kPry));
+        const Staying box(bundle, spawn);
+        check(followed_by(bundle.verb({"exec", bundle.id()}), kPry));
+        check(followed_by(bundle.verb({"exec", "--timeout", "100s", bundle.id()}), kPry));
+    }
+}
+
+TEST_CASE("job streams: a file of the caller's gets what is printed, and keeps all else") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const auto check = [&](const std::vector<std::string>& words, const std::string& expected) {
+            CAPTURE(words[words.size() - kPry.size() - 1]);
+            const Log log(bundle);
+            SpawnOptions at = spawn;
+            at.fds = {{0, log.fd()}, {1, log.fd()}, {2, log.fd()}};
+            CHECK(run_program(words, at).status == 0);
+            CHECK(log.text() == expected);
+            CHECK(log.has_its_flags());
+        };
+        const std::string all = "earlier\ngot <earlier>\n", nothing = "earlier\ngot <>\n";
+        check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--"}), kPry), nothing);
+        check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--stdin", "--"}), kPry), all);
+        const Staying box(bundle, spawn);
+        check(followed_by(bundle.verb({"exec", bundle.id()}), kPry), all);
+        check(followed_by(bundle.verb({"exec", "--timeout", "100s", bundle.id()}), kPry), all);
+        const std::string pid_file = bundle.host() / "pid";
+        check(followed_by(bundle.verb({"exec", "--detach", "--pid-file", pid_file, bundle.id()}), kPry), "earlier\n");
+        // It is ours to reap, as its parent has ended.
+        CHECK(::waitpid(pid_t(std::stol(await_file(pid_file))), nullptr, 0) > 0);
+    }
+}
+
+TEST_CASE("job streams: a sandbox that stays holds no stream of its caller's") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Log log(bundle);
+    SpawnOptions spawn;
+    spawn.fds = {{0, log.fd()}, {2, log.fd()}};
+    const Command command = {"sh", "-c",
+                             "echo printed; echo printed >&2; for n in 0 1 2; do readlink /proc/$$/fd/$n; done | cat > "
+                             "g; mv g f; sleep 1000"};
+    REQUIRE(run_job(bundle, {{"--detach"}, command, spawn}).out == bundle.id() + "\n");
+    const Ended ended =
+        run_program(bundle.verb({"exec", bundle.id(), "sh", "-c", "until cat f 2> /dev/null; do sleep 0.1; done"}));
+    CHECK(ended.out == "/dev/null\n/dev/null\n/dev/null\n");
+    CHECK(log.text() == "earlier\n");
+    run_program(bundle.verb({"delete", "--force", bundle.id()}));
+}
+
+TEST_CASE("job streams: all bytes get through, in their order, whatever the caller's streams are") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const std::vector<std::string> words = bundle.verb({"sandbox", "--name", bundle.id(), "--stdin", "--"});
+    // A pipe, in and out: more than pipes hold.
+    const Ended much =
+        run_program(followed_by(words, {"sh", "-c", "head -c 1000000 /dev/zero; cat; echo e >&2"}), {.input = "input"});
+    CHECK(much.out == std::string(1000000, '\0') + "input");
+    CHECK(much.err == "e\n");
+    // One file for both.
+    const fs::path file = bundle.host() / "both";
+    const UniqueFd both(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const Command turns = {"sh", "-c", "for i in 1 2 3; do echo o$i; echo e$i >&2; done"};
+    CHECK(run_program(followed_by(words, turns), {.fds = {{1, both.get()}, {2, both.get()}}}).status == 0);
+    CHECK(read_text(file) == "o1\ne1\no2\ne2\no3\ne3\n");
+    // A socket.
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    const UniqueFd ours(ends[0]), theirs(ends[1]);
+    REQUIRE(::write(ours.get(), "by socket", 9) == 9);
+    REQUIRE(::shutdown(ours.get(), SHUT_WR) == 0);
+    CHECK(run_program(followed_by(words, {"cat"}), {.fds = {{0, theirs.get()}, {1, theirs.get()}}}).status == 0);
+    char bytes[100];
+    CHECK(std::string(bytes, size_t(::read(ours.get(), bytes, sizeof bytes))) == "by socket");
+    // A reader that goes away is missed by the job, too.
+    int pipe[2];
+    REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+    UniqueFd reader(pipe[0]), writer(pipe[1]);
+    Process flood(followed_by(words, {"yes"}), {.fds = {{1, writer.get()}}});
+    CHECK(await_readable(reader.get()));
+    reader.reset();
+    CHECK(flood.finish().status == 128 + SIGPIPE);
+}
+
+TEST_CASE("job streams: a terminal that only its owner may open is written and read all the same") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    SpawnOptions spawn = normal_user(bundle);  // who does not own what root has opened
+    Terminal terminal(24, 80);
+    spawn.own_terminal = true;
+    spawn.fds = {{0, terminal.slave()}, {1, terminal.slave()}, {2, terminal.slave()}};
+    Process job(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--stdin", "--"}),
+                            {"sh", "-c", "read line; echo got $line"}),
+                spawn);
+    terminal.type("typed\n");
+    terminal.await_line("got typed");
+    CHECK(job.finish().status == 0);
+}
