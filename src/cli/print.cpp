@@ -5,8 +5,8 @@
 
 namespace pinfold {
 
-Result<void> print(const std::string& text) {
-    if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+Result<void> print(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
         return errno_error("write to standard output");
     return {};
 }

@@ -29,17 +29,21 @@ Result<ResultFile> ResultFile::open(const std::string& path, std::string_view op
 }
 
 Result<void> ResultFile::write(const std::string& text) const {
-    if (to_stdout_) return print(text);
+    return write([&](const TextSink& sink) { return sink(text); });
+}
+
+Result<void> ResultFile::write(const std::function<Result<void>(const TextSink&)>& tell) const {
+    if (to_stdout_) return tell(print);
     if (!directory_) return {};
     // A job that can write to the directory finds no name there that it could take first, and a kill leaves none.
     const OwnFds own = TRY(OwnFds::open());
     NewFile file = TRY_IN(name_, NewFile::create(directory_.get(), 0666));
-    TRY_IN(name_, file.append(text));
+    TRY_IN(name_, tell([&](std::string_view piece) { return file.append(piece); }));
     return file.commit(own, name_);
 }
 
 Result<int> conclude(const SandboxResult& result, const ResultFile& file) {
-    TRY_IN("--result", file.write(to_json(result)));
+    TRY_IN("--result", file.write([&](const TextSink& sink) { return write_json(result, sink); }));
     if (!result.error.empty()) return Error{0, result.error, result.hint};
     return exit_code_of(result);
 }

@@ -1,12 +1,14 @@
 // The result of a job, to where its caller wants it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "pinfold/result.hpp"
 #include "pinfold/sandbox.hpp"
 #include "pinfold/unique_fd.hpp"
+#include "sandbox/result_json.hpp"
 
 namespace pinfold {
 
@@ -18,6 +20,8 @@ public:
 
     // Whole or not at all, and in the place of a link, not through it.
     Result<void> write(const std::string& text) const;
+    // The same in the pieces that `tell` hands to the sink.
+    Result<void> write(const std::function<Result<void>(const TextSink&)>& tell) const;
 
 private:
     bool to_stdout_ = false;

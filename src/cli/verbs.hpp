@@ -1,6 +1,8 @@
 // One function per verb; each returns the program's exit code.
 #pragma once
 
+#include <string_view>
+
 #include "cli/options.hpp"
 #include "pinfold/result.hpp"
 
@@ -31,6 +33,6 @@ Result<int> verb_seccomp_diff(const SeccompDiffOptions& options, const CommandLi
 Result<int> verb_seccomp_learn(const SeccompLearnOptions& options, const CommandLine& line);
 
 // For what a verb answers: all of it on standard output, or an error.
-Result<void> print(const std::string& text);
+Result<void> print(std::string_view text);
 
 }  // namespace pinfold

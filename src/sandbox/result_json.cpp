@@ -1,9 +1,13 @@
 // The result of a job, as pinfold-result(5) describes it.
+#include "sandbox/result_json.hpp"
+
+#include <algorithm>
 #include <charconv>
+#include <utility>
+#include <vector>
 
 #include "base/base64.hpp"
 #include "base/strings.hpp"
-#include "pinfold/sandbox.hpp"
 #include "spec/json.hpp"
 
 namespace pinfold {
@@ -29,12 +33,43 @@ size_t count_replacements(std::string_view text) {
     return count;
 }
 
-// Text is what JSON can hold; where the bytes are no UTF-8, they follow unchanged in another form.
-void add_output(Json::Object& members, const std::string& name, const std::string& bytes) {
-    members.push_back({name, {bytes}});
-    // The job may have printed some of them itself.
-    if (count_replacements(json_quoted(bytes)) == count_replacements(bytes)) return;
-    members.push_back({name + "_base64", {to_base64(bytes)}});
+// The next piece of a text that is too long to be handled as a whole. No character is split: at most three of its bytes
+// follow the first. And bytes are encoded by threes.
+std::string_view next_piece(std::string_view text, bool of_characters) {
+    constexpr size_t kPiece = 48 << 10;
+    size_t size = std::min(text.size(), kPiece);
+    const auto continues = [&] { return size < text.size() && (text[size] & 0xc0) == 0x80; };
+    for (int i = 0; i < 3 && of_characters && continues(); ++i) --size;
+    return text.substr(0, size);
+}
+
+// Whether JSON can hold it unchanged. The job may have printed some replacements itself.
+bool is_text(std::string_view bytes) {
+    while (!bytes.empty()) {
+        const std::string_view piece = next_piece(bytes, true);
+        if (count_replacements(json_quoted(piece)) != count_replacements(piece)) return false;
+        bytes.remove_prefix(piece.size());
+    }
+    return true;
+}
+
+Result<void> write_text(std::string_view bytes, const TextSink& sink) {
+    while (!bytes.empty()) {
+        const std::string_view piece = next_piece(bytes, true);
+        const std::string quoted = json_quoted(piece);
+        TRY(sink(std::string_view(quoted).substr(1, quoted.size() - 2)));
+        bytes.remove_prefix(piece.size());
+    }
+    return {};
+}
+
+Result<void> write_base64(std::string_view bytes, const TextSink& sink) {
+    while (!bytes.empty()) {
+        const std::string_view piece = next_piece(bytes, false);
+        TRY(sink(to_base64(piece)));
+        bytes.remove_prefix(piece.size());
+    }
+    return {};
 }
 
 Json denied_json(const DeniedCall& call) {
@@ -84,12 +119,30 @@ const char* status_word(SandboxStatus status) {
     return kWords[size_t(status)];
 }
 
-std::string to_json(const SandboxResult& result) {
+namespace {
+
+// A member that is still empty in the frame around it.
+struct Blank {
+    std::string name;
+    const std::string* bytes;
+    Result<void> (*write)(std::string_view, const TextSink&);
+};
+
+// Text is what JSON can hold; where the bytes are no UTF-8, they follow unchanged in another form.
+std::vector<Blank> blanks_of(const SandboxResult& result) {
+    std::vector<Blank> blanks;
+    for (const auto& [name, bytes] : {std::pair("stdout", &result.out), std::pair("stderr", &result.err)}) {
+        blanks.push_back({name, bytes, write_text});
+        if (!is_text(*bytes)) blanks.push_back({concat(name, "_base64"), bytes, write_base64});
+    }
+    return blanks;
+}
+
+std::string frame_of(const SandboxResult& result, const std::vector<Blank>& blanks) {
     Json::Object members = {{"status", {std::string(status_word(result.status))}},
                             {"exit_code", or_null(result.exit_code)},
                             {"signal", or_null(result.signal)}};
-    add_output(members, "stdout", result.out);
-    add_output(members, "stderr", result.err);
+    for (const Blank& blank : blanks) members.push_back({blank.name, {std::string()}});
     members.push_back({"truncated", {result.truncated}});
     members.push_back({"usage", usage_json(result)});
     members.push_back({"denied", result.denied ? array_of(*result.denied, denied_json) : Json{}});
@@ -99,6 +152,54 @@ std::string to_json(const SandboxResult& result) {
     if (!result.error.empty()) members.push_back({"error", {result.error}});
     if (!result.hint.empty()) members.push_back({"hint", {result.hint}});
     return json_text({std::move(members)});
+}
+
+}  // namespace
+
+// The blanks come before all members whose text is somebody else's, so that each is the first of its name.
+Result<void> write_json(const SandboxResult& result, const TextSink& sink) {
+    const std::vector<Blank> blanks = blanks_of(result);
+    const std::string frame = frame_of(result, blanks);
+    size_t done = 0;
+    for (const Blank& blank : blanks) {
+        const std::string empty = concat('"', blank.name, "\": \"\"");
+        const size_t place = frame.find(empty, done) + empty.size() - 1;
+        TRY(sink(std::string_view(frame).substr(done, place - done)));
+        TRY(blank.write(*blank.bytes, sink));
+        done = place;
+    }
+    return sink(std::string_view(frame).substr(done));
+}
+
+std::string to_json(const SandboxResult& result) {
+    std::string text;
+    const auto append = [&](std::string_view piece) -> Result<void> {
+        text += piece;
+        return {};
+    };
+    [[maybe_unused]] const Result<void> written = write_json(result, append);  // there is nothing that could fail
+    return text;
+}
+
+std::string to_wire(SandboxResult result) {
+    const std::string out = std::exchange(result.out, {}), err = std::exchange(result.err, {});
+    return concat(out.size(), ' ', err.size(), '\n', out, err, to_json(result));
+}
+
+Result<SandboxResult> from_wire(std::string_view wire) {
+    const Error broken = plain_error("the answer of the sandbox's supervisor is incomplete");
+    const size_t end = wire.find('\n');
+    if (end == wire.npos) return broken;
+    const std::vector<std::string_view> sizes = split(wire.substr(0, end), ' ');
+    if (sizes.size() != 2) return broken;
+    const size_t out = parse_number<size_t>(sizes[0]).value_or(SIZE_MAX);
+    const size_t err = parse_number<size_t>(sizes[1]).value_or(SIZE_MAX);
+    wire.remove_prefix(end + 1);
+    if (out > wire.size() || err > wire.size() - out) return broken;
+    SandboxResult result = TRY(parse_result(wire.substr(out + err)));
+    result.out = wire.substr(0, out);
+    result.err = wire.substr(out, err);
+    return result;
 }
 
 int exit_code_of(const SandboxResult& result) {

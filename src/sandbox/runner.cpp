@@ -7,6 +7,7 @@
 #include "process/lifetime.hpp"
 #include "sandbox/exec_job.hpp"
 #include "sandbox/languages.hpp"
+#include "sandbox/result_json.hpp"
 #include "sandbox/run_job.hpp"
 #include "sandbox/stay.hpp"
 #include "sandbox/transfer.hpp"
@@ -26,8 +27,8 @@ SandboxSetting setting_of(const RunnerOptions& options) {
 
 SandboxResult result_of(const Result<std::string>& answer) {
     if (!answer) return failed_result(answer.error());
-    const Result<SandboxResult> result = parse_result(*answer);
-    return result ? *result : failed_result(result.error());
+    Result<SandboxResult> result = from_wire(*answer);
+    return result ? std::move(result).value() : failed_result(result.error());
 }
 
 // A container that runs, with its configuration.
@@ -90,7 +91,7 @@ SandboxResult SandboxRunner::run_command(std::vector<std::string> command, Sandb
     job.capture = true;
     if (job.output_limit == 0) job.output_limit = kMostCaptured;
     const SandboxSetting setting = setting_of(options_);
-    return result_of(in_worker([&]() -> Result<std::string> { return to_json(run_job(job, setting)); }));
+    return result_of(in_worker([&]() -> Result<std::string> { return to_wire(run_job(job, setting)); }));
 }
 
 SandboxResult SandboxRunner::run_code(const std::string& language, std::string code, SandboxJob job) const {
@@ -119,8 +120,8 @@ Sandbox::~Sandbox() {
 SandboxResult Sandbox::exec(std::vector<std::string> command, const ExecLimits& limits) const {
     const SandboxSetting setting = setting_of(options_);
     return result_of(in_worker([&]() -> Result<std::string> {
-        const SandboxResult result = TRY(exec_here(name_, setting, std::move(command), limits));
-        return to_json(result);
+        SandboxResult result = TRY(exec_here(name_, setting, std::move(command), limits));
+        return to_wire(std::move(result));
     }));
 }
 

@@ -19,30 +19,6 @@ namespace pinfold {
 
 namespace {
 
-// "CODE MESSAGE-LENGTH HINT-LENGTH\n", the two texts, then the answer. Whole or it is no answer: what is cut short is
-// shorter than its head says.
-std::string wrap(const Result<std::string>& result) {
-    const Error error = result ? Error{} : result.error();
-    const std::string& answer = result ? *result : std::string();
-    return concat(result ? "ok " : "failed ", error.code, ' ', error.message.size(), ' ', error.hint.size(), ' ',
-                  answer.size(), '\n', error.message, error.hint, answer);
-}
-
-Result<std::string> unwrap(std::string_view text) {
-    const Error lost = plain_error("the process that supervised the sandbox was killed");
-    const size_t end = text.find('\n');
-    if (end == text.npos) return lost;
-    const std::vector<std::string_view> head = split(text.substr(0, end), ' ');
-    if (head.size() != 5) return lost;
-    const auto code = parse_number<int>(head[1]);
-    const auto message = parse_number<size_t>(head[2]), hint = parse_number<size_t>(head[3]);
-    const auto answer = parse_number<size_t>(head[4]);
-    const std::string_view rest = text.substr(end + 1);
-    if (!code || !message || !hint || !answer || rest.size() != *message + *hint + *answer) return lost;
-    if (head[0] == "ok") return std::string(rest);
-    return Error{*code, std::string(rest.substr(0, *message)), std::string(rest.substr(*message, *hint))};
-}
-
 void write_all(int fd, std::string_view text) {
     while (!text.empty()) {
         const ssize_t written = ::write(fd, text.data(), text.size());
@@ -51,13 +27,39 @@ void write_all(int fd, std::string_view text) {
     }
 }
 
+// "CODE MESSAGE-LENGTH HINT-LENGTH\n", the two texts, then the answer. Whole or it is no answer: what is cut short is
+// shorter than its head says.
+void send(int fd, const Result<std::string>& result) {
+    const Error error = result ? Error{} : result.error();
+    const std::string none;
+    const std::string& answer = result ? *result : none;
+    write_all(fd, concat(result ? "ok " : "failed ", error.code, ' ', error.message.size(), ' ', error.hint.size(), ' ',
+                         answer.size(), '\n', error.message, error.hint));
+    write_all(fd, answer);
+}
+
+Result<std::string> unwrap(std::string text) {
+    const Error lost = plain_error("the process that supervised the sandbox was killed");
+    const size_t end = text.find('\n');
+    if (end == text.npos) return lost;
+    const std::vector<std::string_view> head = split(std::string_view(text).substr(0, end), ' ');
+    if (head.size() != 5) return lost;
+    const auto code = parse_number<int>(head[1]);
+    const auto message = parse_number<size_t>(head[2]), hint = parse_number<size_t>(head[3]);
+    const auto answer = parse_number<size_t>(head[4]);
+    const std::string_view rest = std::string_view(text).substr(end + 1);
+    if (!code || !message || !hint || !answer || rest.size() != *message + *hint + *answer) return lost;
+    if (head[0] == "ok") return std::move(text.erase(0, end + 1));  // it may be long
+    return Error{*code, std::string(rest.substr(0, *message)), std::string(rest.substr(*message, *hint))};
+}
+
 // The caller's handlers are for its own affairs, and its mask may hold back what must end us.
 [[noreturn]] void work_here(int answer, const std::function<Result<std::string>()>& work) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     reset_signals();
     ::signal(SIGPIPE, SIG_IGN);
     const Result<void> filled = fill_standard_streams();
-    write_all(answer, wrap(filled ? work() : filled.error()));
+    send(answer, filled ? work() : filled.error());
     ::_exit(0);
 }
 
@@ -77,7 +79,7 @@ Result<std::string> in_worker(const std::function<Result<std::string>()>& work) 
     Result<std::string> text = read_all(from->get(), "the supervisor's answer");
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
     if (!text) return text;
-    return unwrap(*text);
+    return unwrap(std::move(*text));
 }
 
 }  // namespace pinfold

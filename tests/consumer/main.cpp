@@ -6,6 +6,7 @@
 #include <pinfold/seccomp_profile.hpp>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -72,16 +73,30 @@ void run_without_streams(const RunnerOptions& options) {
     for (int number = 0; number < 3; ++number) kept[number] = ::fcntl(number, F_DUPFD_CLOEXEC, 100);
     for (int number = 0; number < 3; ++number) ::close(number);
     SandboxJob job;
-    job.command = {"sh", "-c", "ls -l /proc/$$/fd > /tmp/fds; mv /tmp/fds /workspace/fds; sleep 1000"};
+    job.command = {"sh", "-c", "for n in 0 1 2; do readlink /proc/$$/fd/$n; done | cat > f; mv f fds; sleep 1000"};
     Result<Sandbox> box = Sandbox::start(job, options);
     const SandboxResult shown =
         box ? box->exec({"sh", "-c", "until cat fds 2>&-; do sleep 0.1; done"}, {.timeout = std::chrono::seconds(20)})
             : SandboxResult{};
     const std::string failed = box ? "" : box.error().message;
     for (int number = 0; number < 3; ++number) ::dup2(kept[number], number);
-    size_t nulls = 0;
-    for (size_t at = 0; (at = shown.out.find(" -> /dev/null\n", at)) != std::string::npos; ++at) ++nulls;
-    check(nulls == 3 && shown.out.find("pipe:") == std::string::npos, "closed streams", failed + to_json(shown));
+    check(shown.out == "/dev/null\n/dev/null\n/dev/null\n", "closed streams", failed + to_json(shown));
+}
+
+// Twice: in the worker and here.
+void keep_much_output(const RunnerOptions& options) {
+    constexpr long kCaptured = 16 << 20;
+    const auto most = [](int who) {
+        rusage usage{};
+        ::getrusage(who, &usage);
+        return usage.ru_maxrss * 1024;
+    };
+    const long own = most(RUSAGE_SELF);
+    const SandboxResult much =
+        SandboxRunner(options).run_command({"sh", "-c", "head -c 16777216 /dev/zero | tr '\\0' '\\1'"});
+    check(much.out == std::string(kCaptured, '\1'), "much output", std::to_string(much.out.size()));
+    const long here = most(RUSAGE_SELF) - own, there = most(RUSAGE_CHILDREN);
+    check(here < 5 * kCaptured && there < 6 * kCaptured, "memory", std::to_string(here) + " " + std::to_string(there));
 }
 
 void generate_a_config() {
@@ -109,6 +124,7 @@ int main(int argc, char** argv) {
     run_jobs(options);
     use_a_sandbox(options, argv[2]);
     run_without_streams(options);
+    keep_much_output(options);
     generate_a_config();
     done = true;
     busy.join();

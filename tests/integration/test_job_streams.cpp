@@ -191,3 +191,42 @@ TEST_CASE("job streams: a terminal that only its owner may open is written and r
     terminal.await_line("got typed");
     CHECK(job.finish().status == 0);
 }
+
+// What JSON makes of a byte takes up to six: none of that is ever held as a whole.
+TEST_CASE("job streams: to keep what a job prints takes memory in proportion, whatever the bytes are") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    constexpr long kCaptured = 16 << 20;
+    const std::string result = bundle.host() / "result";
+    // In kilobytes, of pinfold alone: nothing that it starts counts as long as its own is larger.
+    const auto most_memory = [&](const std::string& program) {
+        std::vector<std::string> words = bundle.verb({"sandbox", "--name", bundle.id(), "--memory", "64m", "--capture",
+                                                      "--result", result, "--", "perl", "-e", program});
+        const pid_t pid = ::fork();
+        REQUIRE(pid >= 0);
+        if (pid == 0) {
+            std::vector<char*> argv;
+            for (std::string& word : words) argv.push_back(word.data());
+            argv.push_back(nullptr);
+            ::execvp(argv[0], argv.data());
+            ::_exit(127);
+        }
+        int status = 0;
+        rusage usage{};
+        REQUIRE(::wait4(pid, &status, 0, &usage) == pid);
+        CHECK(status == 0);
+        return usage.ru_maxrss;
+    };
+    const long before = most_memory("1");
+    const std::string start = "\"stdout\": \"", end = "\",\n";
+    for (const auto& [byte, length] : {std::pair("\\x01", 6), {"\\xff", 3}, {"\\x22", 2}, {"a", 1}}) {
+        CAPTURE(std::string(byte));
+        const std::string program = std::string("print \"") + byte + "\" x 65536 for 1 .. 256";
+        CHECK((most_memory(program) - before) * 1024 < 4 * kCaptured);
+        const std::string told = read_text(result);
+        const size_t place = told.find(start) + start.size();
+        CHECK(told.find(end, place) - place == size_t(kCaptured) * size_t(length));
+        CHECK((told.find("stdout_base64") != std::string::npos) == (length == 3));
+    }
+}
