@@ -149,6 +149,9 @@ struct ExecPlan {
     BitMask initial_cpus;     // until it is in the container's cgroup; empty: as its caller
     BitMask final_cpus;       // from then on; empty: those of the cgroup
     uint64_t namespaces = 0;  // CLONE_NEW*: what the container has of its own, or has joined
+    // In a cgroup namespace of its own, where no group can tell who belongs to it: all that it starts are members, and
+    // to leave takes rights that a sandbox has not.
+    bool marked = false;
     std::optional<IdMaps> id_maps;
     bool protect_binary = false;
     std::string keyring;

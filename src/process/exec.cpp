@@ -72,6 +72,13 @@ Result<void> open_terminal(const ProcessPlan& process, const ExecContext& contex
     return place_terminal(pty.slave.get());
 }
 
+// By the host's /proc, which knows us whatever we have joined.
+Result<void> mark(int proc, const Channel& channel) {
+    if (::unshare(CLONE_NEWCGROUP) != 0) return errno_error("make a cgroup namespace");
+    const UniqueFd own = TRY(open_at(proc, "self/ns/cgroup", O_RDONLY));
+    return channel.send_mark(own.get());
+}
+
 // Who we are: the caller, then root in the container, and out of its sight. Not dumpable: a container that has no pid
 // namespace of its own sees us all the same (CVE-2016-9962), and so will be the process that all others see.
 Result<void> enter_container(const ExecPlan& plan, const ExecContext& context) {
@@ -84,7 +91,9 @@ Result<void> enter_container(const ExecPlan& plan, const ExecContext& context) {
     // The caller's groups would stay with the process if the namespace denies setgroups. A normal user cannot drop
     // them.
     if (context.joins_user() && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
+    const UniqueFd proc = plan.marked ? TRY(open_at(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY)) : UniqueFd();
     TRY(join(context.init, context.namespaces));
+    if (plan.marked) TRY(mark(proc.get(), context.channel));
     if (context.joins_user()) TRY(become_namespace_root(plan.id_maps.value_or(IdMaps{})));
     if (::setsid() < 0) return errno_error("setsid");  // away from the caller's terminal
     ::umask(0);
@@ -211,11 +220,12 @@ Result<StartedExec> come_in_by_joiner(const ExecRequest& request, Channel& chann
     if (!joiner) return joiner.error();
     context.channel.close();
     TRY(channel.send(Message::go, joiner->pid()));
-    UniqueFd master;
+    UniqueFd mark, master;
+    if (request.plan.marked) mark = TRY(expect(channel, Message::marked)).fd;
     if (request.plan.process.terminal && request.options.console_socket.empty())
         master = TRY(expect(channel, Message::terminal)).fd;
     Result<Child> child = expect_born(channel, joiner->pidfd.get());
-    if (child) return StartedExec{std::move(*child), std::move(master), {}};
+    if (child) return StartedExec{std::move(*child), std::move(master), {}, std::move(mark)};
     const bool no_longer = child.error().code == ENOMEM && is_ending(context.init, ENOMEM);
     return no_longer ? in_step(Step::clone, first_process_ended()) : child.error();
 }

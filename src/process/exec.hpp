@@ -24,6 +24,7 @@ struct StartedExec {
     Child child;
     UniqueFd master{};    // of the terminal, if there is one for us
     UniqueFd listener{};  // of its seccomp filter, if that is for us
+    UniqueFd mark{};      // its cgroup namespace, if the plan says so
 };
 
 // Its payload runs.

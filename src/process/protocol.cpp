@@ -95,6 +95,12 @@ Result<void> Channel::send_terminal(int master) const {
     return send_wire(fd_.get(), wire, master);
 }
 
+Result<void> Channel::send_mark(int cgroup_namespace) const {
+    Wire wire;
+    wire.message = Message::marked;
+    return send_wire(fd_.get(), wire, cgroup_namespace);
+}
+
 Result<void> Channel::send_ready(const Readiness& readiness, int faults) const {
     Wire wire;
     wire.message = Message::ready;

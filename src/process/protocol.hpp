@@ -6,6 +6,7 @@
 //     parent -> child    go         id maps, limits, pid file are in place; with the child's pid
 //     child  -> parent   mounted    (only for prestart and createRuntime hooks) now is the time for them
 //     parent -> child    go         they are done
+//     child  -> parent   marked     (only for an exec that is to be) with the descriptor of its cgroup namespace
 //     child  -> parent   terminal   (only for a terminal in the foreground, not for exec) with the master's descriptor
 //     child  -> parent   created    (only for create) the child lets go of the socket, and waits for `start`
 //     child  -> parent   ready      the next thing is execve, and before it the loss of all rights. Where the filter
@@ -30,7 +31,7 @@
 
 namespace pinfold {
 
-enum class Message : uint8_t { born, go, mounted, terminal, created, ready, ended, failed };
+enum class Message : uint8_t { born, go, mounted, marked, terminal, created, ready, ended, failed };
 
 // Where a child waits (child_memory.hpp).
 struct WaitingPlace {
@@ -60,7 +61,7 @@ struct PayloadEnd {
 struct Packet {
     Message message = Message::failed;
     pid_t pid = 0;  // born, go
-    UniqueFd fd;    // born: the pidfd; terminal: the master; ready: the faults
+    UniqueFd fd;    // born: the pidfd; terminal: the master; marked: the namespace; ready: the faults
     Error error;    // failed
     Readiness ready;
     PayloadEnd end{};
@@ -75,6 +76,7 @@ public:
     Result<void> send(Message message, pid_t pid = 0) const;
     Result<void> send_born(pid_t pid, int pidfd) const;
     Result<void> send_terminal(int master) const;
+    Result<void> send_mark(int cgroup_namespace) const;
     Result<void> send_ready(const Readiness& readiness, int faults = -1) const;
     Result<void> send_ended(const PayloadEnd& end) const;
     // Best effort: if even this fails, the parent sees the end of file.

@@ -1,6 +1,7 @@
 // One more program in a container, watched like a job of its own.
 #include "sandbox/exec_job.hpp"
 
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,10 +10,13 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
+#include "cgroup/legacy_groups.hpp"
 #include "cgroup/oom.hpp"
+#include "kernel/capabilities.hpp"
 #include "sandbox/denials.hpp"
 #include "sandbox/supervise_job.hpp"
 #include "sandbox/verdict.hpp"
+#include "sandbox/watchdog.hpp"
 #include "seccomp/cache.hpp"
 #include "seccomp/reporting.hpp"
 
@@ -21,14 +25,20 @@ namespace pinfold {
 namespace {
 
 // A group below the container's for this program and all that it starts, so that they can be ended together, and
-// counted apart. Without cgroup v2 there is none: then only the program itself is ended.
+// counted apart.
 class OwnGroup {
 public:
     static Result<OwnGroup> create(const CgroupPlace& container) {
         OwnGroup group;
-        if (!container.exists() || container.mount.empty()) return group;
+        if (!container.exists()) return group;
         group.name_ = concat("exec-", ::getpid());
-        group.place_ = {.mount = container.mount, .path = concat(container.path, '/', group.name_)};
+        const std::string path = concat(container.path, '/', group.name_);
+        if (container.mount.empty()) {
+            const CgroupPlan plan{.place = {.path = path, .legacy = container.legacy}};
+            TRY(make_legacy_groups(plan, group.place_));
+            return group;
+        }
+        group.place_ = {.mount = container.mount, .path = path};
         const std::string directory = group.place_.mount + group.place_.path;
         if (::mkdir(directory.c_str(), 0755) != 0) return errno_error(concat("make ", directory));
         return group;
@@ -56,6 +66,16 @@ bool can_report(const std::optional<Seccomp>& profile) {
     return profile && ::geteuid() == 0 && !is_reporting(*profile) && profile->listener_path.empty();
 }
 
+// Who may make namespaces may leave the one that marks it, and what it starts could not be found at the deadline.
+Result<void> check_can_be_marked(const ExecPlan& plan) {
+    const uint64_t admin = capability_bit("CAP_SYS_ADMIN").value_or(0);
+    if ((plan.process.capabilities.bounding & admin) == 0) return {};
+    return plain_error(
+               "--timeout: the container has no cgroup, and the program may have CAP_SYS_ADMIN: what it starts could "
+               "not be ended")
+        .with_hint("leave the capability out, or let the container have a cgroup");
+}
+
 Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
                           const ExecWatch& watch) {
     const CgroupPlace& container = state.record.cgroup;
@@ -71,6 +91,13 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     const OwnGroup group = TRY(OwnGroup::create(container));
     const uint64_t kills_before = count_oom(container).kills;
 
+    if (watch.timeout && !group.place().exists()) {
+        TRY(check_can_be_marked(plan));
+        plan.marked = true;
+        plan.namespaces &= ~uint64_t{CLONE_NEWCGROUP};
+    }
+    std::optional<Watchdog> watchdog;
+    if (watch.timeout) watchdog.emplace(TRY(Watchdog::start(group.place(), plan.marked, *watch.timeout)));
     const SignalForwarder signals = TRY(SignalForwarder::create());
     SandboxResult result;
     const auto on_receipt = [&](const Receipt& receipt) {
@@ -79,11 +106,13 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     };
     StartedExec started =
         TRY(start_exec({plan, state, group.name(), options, &streams.streams, filter.has_value(), on_receipt}));
+    if (watchdog) TRY(watchdog->watch(started.child.pid(), started.child.pidfd.get(), started.mark.get()));
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
     std::optional<Denials> denials;
     if (filter) denials = TRY(Denials::create(std::move(started.listener), filter->program));
-    const JobEnd end = TRY(supervise_job({started.child.pidfd.get(), nullptr, group.place(), signals, streams,
-                                          denials ? &*denials : nullptr, watch.timeout, std::nullopt}));
+    const JobEnd end = TRY(
+        supervise_job({started.child.pidfd.get(), nullptr, group.place(), signals, streams,
+                       denials ? &*denials : nullptr, watch.timeout, std::nullopt, -1, nullptr, started.mark.get()}));
     started.child.guard.release();  // it was reaped
     take_output(streams.output, result);
     if (denials) result.denied = denials->take();

@@ -18,6 +18,7 @@
 #include "cgroup/usage.hpp"
 #include "kernel/init_process.hpp"
 #include "process/keeper.hpp"
+#include "sandbox/watchdog.hpp"
 
 namespace pinfold {
 
@@ -173,7 +174,8 @@ void Supervisor::take_signals() {
 
 // All at once, where the group can: nothing can get away by forking.
 void Supervisor::kill() {
-    kill_group(watch_.group);
+    if (watch_.link != nullptr) kill_group(watch_.group);
+    else kill_everyone(watch_.group, watch_.mark);
     if (auto sent = send_signal(receiver(), SIGKILL); !sent) log_warning(sent.error().message);
 }
 
@@ -202,7 +204,7 @@ Result<void> Supervisor::take_death() {
     while (::syscall(SYS_waitid, P_PIDFD, watch_.process, &end, WEXITED, &usage) != 0) {
         if (errno != EINTR) return errno_error("wait for the job: waitid");
     }
-    kill_group(watch_.group);
+    kill_everyone(watch_.group, watch_.mark);
     end_.payload = payload_end(end, usage);
     return {};
 }

@@ -25,13 +25,14 @@ struct JobWatch {
     std::optional<std::chrono::nanoseconds> cpu_timeout;
     int receiver = -1;                    // pidfd of whom signals are for, and the last one; -1: the process itself
     const MemoryWatch* memory = nullptr;  // null: the kernel holds it
+    int mark = -1;                        // cgroup namespace that all of it is in, where there is no group
 };
 
 struct JobEnd {
     std::optional<PayloadEnd> payload;  // nothing: it went with its keeper
     bool timed_out = false;
     bool out_of_memory = false;  // as we have seen; what the kernel did is counted elsewhere
-    bool over_limit = false;  // of its output
+    bool over_limit = false;     // of its output
     std::chrono::nanoseconds wall{};
 };
 

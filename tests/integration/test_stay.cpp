@@ -1,5 +1,6 @@
 // Sandboxes that stay: exec with a deadline and a result, cp, and their end by delete, time or prune.
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <fstream>
@@ -45,6 +46,8 @@ public:
         if (result.is_discarded()) FAIL("not a result: " << ended.out << ended.err);
         return result;
     }
+    // The command lines of all that run.
+    std::string programs() const { return exec({}, {"sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"}).out; }
     void await_end() const {
         const auto start = std::chrono::steady_clock::now();
         while (json::parse(run({"state", bundle_.id()}).out)["status"] != "stopped") {
@@ -83,31 +86,69 @@ TEST_CASE("stay: what one exec leaves is there for the next, until delete") {
     }
 }
 
+// Also without any group, which would tell who belongs to it.
 TEST_CASE("stay: exec with a deadline ends all that it started, and nothing else") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    const Bundle bundle;
-    const Staying box(bundle, {});
-    Process other(bundle.verb({"exec", bundle.id(), "sh", "-c", "echo in; exec sleep 1000"}), SpawnOptions{});
-    CHECK(other.read_line() == "in");
-    const json result =
-        box.judge({"--timeout", brief()},
-                  {"sh", "-c", "trap '' TERM; echo before; (setsid sleep 2000 &); unshare -m; sleep 3000"});
-    CHECK(result["status"] == "timed_out");
-    CHECK(result["stdout"] == "before\n");
-    REQUIRE(denied_call(result, "unshare") != nullptr);
-    const std::string left = box.run({"ps", bundle.id(), "-eo", "pid,args"}).out;
-    CHECK(left.find("sleep 1000") != std::string::npos);
-    if (!cgroup2_mount().empty()) CHECK(left.find("sleep 2000") == std::string::npos);
-    CHECK(left.find("sleep 3000") == std::string::npos);
-    CHECK(box.exec({"--timeout", brief()}, {"sleep", "1000"}).status == 124);
-    CHECK(box.exec({"--timeout", "100s"}, {"sh", "-c", "exit 7"}).status == 7);
-    const json flood = box.judge({"--output-limit", "1000"}, {"sh", "-c", "yes | head -c 100000"});
-    CHECK(flood["status"] == "output_limit");
-    CHECK(flood["stdout"].get<std::string>().size() == 1000);
-    CHECK(cgroups_named("exec-").empty());
-    other.signal(SIGTERM);
-    CHECK(other.finish().status == 128 + SIGTERM);
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const Staying box(bundle, {}, {}, spawn);
+        Process other(bundle.verb({"exec", bundle.id(), "sh", "-c", "echo in; exec sleep 1000"}), spawn);
+        CHECK(other.read_line() == "in");
+        const json result =
+            box.judge({"--timeout", brief()}, {"sh", "-c",
+                                               "trap '' TERM; echo before; (setsid sleep 2000 &); (sleep 2500 &);"
+                                               "unshare -m; sleep 3000"});
+        CHECK(result["status"] == "timed_out");
+        CHECK(result["stdout"] == "before\n");
+        if (!rootless) REQUIRE(denied_call(result, "unshare") != nullptr);
+        const std::string left = box.programs();
+        CHECK(left.find("sleep 1000") != std::string::npos);
+        for (const char* gone : {"sleep 2000", "sleep 2500", "sleep 3000"}) {
+            CAPTURE(std::string(gone));
+            CHECK(left.find(gone) == std::string::npos);
+        }
+        CHECK(box.exec({"--timeout", brief()}, {"sleep", "1000"}).status == 124);
+        CHECK(box.exec({"--timeout", "100s"}, {"sh", "-c", "exit 7"}).status == 7);
+        const json flood = box.judge({"--output-limit", "1000"}, {"sh", "-c", "yes | head -c 100000"});
+        CHECK(flood["status"] == "output_limit");
+        CHECK(flood["stdout"].get<std::string>().size() == 1000);
+        CHECK(cgroups_named("exec-").empty());
+        other.signal(SIGTERM);
+        CHECK(other.finish().status == 128 + SIGTERM);
+    }
+}
+
+TEST_CASE("stay: an exec whose supervisor is stopped or killed ends at its deadline all the same") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        for (const int number : {SIGSTOP, SIGKILL}) {
+            CAPTURE(rootless);
+            CAPTURE(number);
+            Bundle bundle;
+            const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+            const Staying box(bundle, {}, {}, spawn);
+            Process exec(bundle.verb({"exec", "--timeout", brief(), bundle.id(), "sh", "-c",
+                                      "(setsid sleep 2000 &); echo in; sleep 3000"}),
+                         spawn);
+            CHECK(exec.read_line() == "in");
+            exec.signal(number);
+            if (number == SIGKILL) CHECK(exec.finish().status == 128 + SIGKILL);
+            const auto start = std::chrono::steady_clock::now();
+            while (box.programs().find("sleep ") != std::string::npos) {
+                if (std::chrono::steady_clock::now() - start > patience()) FAIL("it still runs");
+            }
+            if (number == SIGKILL) {
+                while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;  // what its parent has left to us
+                continue;
+            }
+            exec.signal(SIGCONT);
+            CHECK(exec.finish().status == 124);
+        }
+    }
 }
 
 TEST_CASE("stay: with a command it ends with that; with a timeout, by itself") {
