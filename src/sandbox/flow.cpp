@@ -18,6 +18,8 @@
 #include <csignal>
 
 #include "base/clock.hpp"
+#include "base/fs.hpp"
+#include "base/strings.hpp"
 #include "kernel/terminal.hpp"
 #include "process/payload.hpp"
 
@@ -115,6 +117,8 @@ pollfd Flow::slot() const {
 size_t Flow::move(size_t most) {
     if (is_over()) return 0;
     if (kind_ == Kind::pipe) return splice_some(most);
+    // A pipe that may block takes, and gives, a little without waiting when poll() has said so, and not otherwise.
+    if (kind_ == Kind::copied_pipe && pending_.empty()) return read_some(std::min<size_t>(most, PIPE_BUF));
     const size_t count = pending_.empty() ? read_some(std::min(most, kChunk)) : 0;
     write_pending();
     return count;
@@ -129,8 +133,19 @@ size_t Flow::splice_some(size_t most) {
     to_is_full_ = count < 0 && errno == EAGAIN && !had_room;
     if (count > 0) return size_t(count);
     if (count == 0 && most != 0) close();
-    if (count < 0 && errno != EAGAIN && errno != EINTR) end_by(errno);
+    if (count < 0 && errno == EPIPE) end_by(errno);
+    else if (count < 0 && errno != EAGAIN && errno != EINTR) copy_from_now_on();
     return 0;
+}
+
+// The kernel does not splice to what is open for appending, for one.
+void Flow::copy_from_now_on() {
+    kind_ = Kind::copied_pipe;
+    const int flags = (outward_ ? O_WRONLY : O_RDONLY) | O_NONBLOCK;
+    Result<UniqueFd> twin = open_at(AT_FDCWD, concat("/proc/self/fd/", stream_), flags);
+    if (!twin) return;  // another user's
+    own_ = std::move(twin).value();
+    stream_ = own_.get();
 }
 
 size_t Flow::read_some(size_t most) {

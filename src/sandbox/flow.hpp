@@ -35,7 +35,7 @@ public:
     bool await_helper(int64_t give_up_at);
 
 private:
-    enum class Kind : uint8_t { pipe, socket, plain };
+    enum class Kind : uint8_t { pipe, copied_pipe, socket, plain };
 
     Flow() = default;
     Result<void> open_stream(int stream, bool outward);
@@ -43,6 +43,7 @@ private:
     int from() const { return outward_ ? pipe_.get() : stream_; }
     int to() const { return outward_ ? stream_ : pipe_.get(); }
     size_t splice_some(size_t most);
+    void copy_from_now_on();
     size_t read_some(size_t most);
     void write_pending();
     void end_by(int code);

@@ -157,6 +157,14 @@ TEST_CASE("job streams: all bytes get through, in their order, whatever the call
     const Command turns = {"sh", "-c", "for i in 1 2 3; do echo o$i; echo e$i >&2; done"};
     CHECK(run_program(followed_by(words, turns), {.fds = {{1, both.get()}, {2, both.get()}}}).status == 0);
     CHECK(read_text(file) == "o1\ne1\no2\ne2\no3\ne3\n");
+    // A pipe that is open for appending, as by a shell's >>.
+    int appended[2];
+    REQUIRE(::pipe2(appended, O_CLOEXEC) == 0);
+    const UniqueFd from(appended[0]), to(appended[1]);
+    REQUIRE(::fcntl(to.get(), F_SETFL, O_APPEND) == 0);
+    CHECK(run_program(followed_by(words, {"echo", "appended"}), {.fds = {{1, to.get()}}}).status == 0);
+    char line[100];
+    CHECK(std::string(line, size_t(::read(from.get(), line, sizeof line))) == "appended\n");
     // A socket.
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
