@@ -36,8 +36,8 @@ inline constexpr int kPolicyRefusal = EPERM;
 Result<UniqueFd> open_allowed(std::span<const MountPolicy> policies, const std::string& path, Access access);
 Result<UniqueFd> open_allowed(const MountPolicy& policy, const std::string& path, Access access);
 
-// For an entry that is to be made or replaced: the directory it is in, as an O_PATH descriptor. What else that holds
-// does not matter. The entry itself may be a link: do not follow it.
-Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, const std::string& path);
+// For an entry that is to be made or replaced, or that is not to be followed: the directory it is in, as an O_PATH
+// descriptor. What else that holds does not matter. The entry itself may be a link: do not follow it.
+Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, const std::string& path, Access access);
 
 }  // namespace pinfold

@@ -16,10 +16,10 @@ namespace pinfold {
 
 namespace {
 
-Result<std::string> file_to_read(const std::string& file, const GlobalOptions& global) {
+Result<std::string> file_to_read(const std::string& file, const CommandLine& line) {
     if (!file.empty()) return file;
-    if (!global.audit.empty()) return global.audit;
-    const std::vector<std::string> files = audit_files(TRY(load_policies(global.policy)));
+    if (!line.global.audit.empty()) return line.global.audit;
+    const std::vector<std::string> files = audit_files(line.gate->policies());
     if (!files.empty()) return files.front();
     return plain_error("no policy names an audit log").with_hint("name the file");
 }
@@ -94,7 +94,7 @@ bool is_wanted(const AuditRecord& record, const AuditOptions& options) {
 }  // namespace
 
 Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line) {
-    const std::string file = TRY(file_to_read(options.file, line.global));
+    const std::string file = TRY(file_to_read(options.file, line));
     const UniqueFd log = TRY(open_regular(AT_FDCWD, file));
     const std::string text = TRY(read_all(log.get(), file));
     std::vector<Row> rows = {{"SEQ", "TIME", "EVENT", "ID", "CALLER", "DETAILS"}};
@@ -113,10 +113,10 @@ Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line
 }
 
 Result<int> verb_audit_verify(const AuditOptions& options, const CommandLine& line) {
-    const std::string file = TRY(file_to_read(options.file, line.global));
+    const std::string file = TRY(file_to_read(options.file, line));
     const AuditReport report = TRY(verify_audit(file));
     if (!report.fault.empty()) return plain_error(concat(file, ": ", report.fault));
-    std::string text = concat(file, ": ", report.lines, " lines, chain whole\n");
+    std::string text = concat(line.gate->in_callers_words(file), ": ", report.lines, " lines, chain whole\n");
     for (const std::string& remark : report.remarks) text += concat(remark, '\n');
     TRY(print(text));
     return 0;

@@ -6,10 +6,7 @@
 
 namespace pinfold {
 
-Result<AuditTrail> open_audit(const GlobalOptions& options) {
-    const Policies policies = TRY(load_policies(options.policy));
-    return open_trail(policies, options.audit);
-}
+Result<AuditTrail> open_audit(const CommandLine& line) { return open_trail(line.gate->policies(), line.global.audit); }
 
 void append_failure(const AuditTrail& trail, const AuditEvent& event, const Error& error) {
     if (trail.is_on()) append_or_warn(trail, {event.event, event.id, "", {{"error", json_quoted(error.message)}}});

@@ -9,7 +9,7 @@
 namespace pinfold {
 
 // The logs that --audit and the policies ask for.
-Result<AuditTrail> open_audit(const GlobalOptions& options);
+Result<AuditTrail> open_audit(const CommandLine& line);
 
 // A failure is one more event, of the same name, with the member "error".
 void append_failure(const AuditTrail& trail, const AuditEvent& event, const Error& error);
@@ -27,7 +27,7 @@ Result<int> audited(const AuditTrail& trail, const AuditEvent& event, Work work)
 
 template <class Work>
 Result<int> audited(const CommandLine& line, const AuditEvent& event, Work work) {
-    return audited(TRY(open_audit(line.global)), event, work);
+    return audited(TRY(open_audit(line)), event, work);
 }
 
 }  // namespace pinfold

@@ -15,18 +15,6 @@ namespace pinfold {
 
 namespace {
 
-struct PathInside {
-    std::string id;
-    std::string path;
-};
-
-// "web:/etc/hosts". What has a slash before its first colon is a path on the host.
-std::optional<PathInside> inside_part(const std::string& argument) {
-    const size_t colon = argument.find(':');
-    if (colon == std::string::npos || argument.find('/') < colon) return std::nullopt;
-    return PathInside{argument.substr(0, colon), argument.substr(colon + 1)};
-}
-
 Result<CopyLimits> limits_of(const CpOptions& options) {
     const std::optional<int64_t> bytes = parse_size(options.max_size);
     if (!bytes) {
@@ -61,6 +49,13 @@ Result<CopySummary> copy(const CpOptions& options, const CommandLine& line) {
 }
 
 }  // namespace
+
+// "web:/etc/hosts". What has a slash before its first colon is a path on the host.
+std::optional<PathInside> inside_part(const std::string& argument) {
+    const size_t colon = argument.find(':');
+    if (colon == std::string::npos || argument.find('/') < colon) return std::nullopt;
+    return PathInside{argument.substr(0, colon), argument.substr(colon + 1)};
+}
 
 Result<int> verb_cp(const CpOptions& options, const CommandLine& line) {
     const std::optional<PathInside> from = inside_part(options.source);

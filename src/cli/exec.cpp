@@ -63,6 +63,22 @@ AuditEvent event_of(const ExecOptions& options, const std::string& config, const
              {"user", options.user.empty() ? std::to_string(process.user.uid) : json_quoted(options.user)}}};
 }
 
+// What a sandbox may do was judged when it was started: one more program in it may do no more.
+Result<void> check_rights(const ExecOptions& options, const ContainerState& state, const CommandLine& line) {
+    const bool is_sandbox = state.record.annotations.contains(kSandboxAnnotation);
+    if (!line.gate->has_policy() || !is_sandbox) return {};
+    const std::pair<bool, const char*> refused[] = {{!options.process_file.empty(), "--process"},
+                                                    {!options.capabilities.empty(), "--cap"},
+                                                    {!options.apparmor.empty(), "--apparmor"},
+                                                    {!options.process_label.empty(), "--process-label"},
+                                                    {!options.cgroup.empty(), "--cgroup"}};
+    for (const auto& [asked, option] : refused) {
+        if (asked)
+            return Error{kPolicyRefusal, concat("policy: ", option, ": a sandbox has its rights from its start"), {}};
+    }
+    return {};
+}
+
 bool is_watched(const ExecOptions& options) {
     return !options.timeout.empty() || !options.result.empty() || !options.output_limit.empty() || options.capture;
 }
@@ -93,6 +109,7 @@ Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const
 Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     const ContainerState state = TRY(load_state(line.global.root, options.id));
     TRY(check_operation(options.ignore_paused ? Operation::exec_ignoring_pause : Operation::exec, state));
+    TRY(check_rights(options, state, line));
     const std::string config = TRY(load_config_text(line.global.root, options.id));
     Spec spec = TRY(parse_checked_config(config));
     ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.child.preserve_fds,
@@ -101,7 +118,7 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     const HostFacts facts = TRY(gather_host_facts());
     const ExecPlan plan = TRY(plan_exec(std::move(spec), options.id, overrides, facts));
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
-    const AuditTrail trail = TRY(open_audit(line.global));
+    const AuditTrail trail = TRY(open_audit(line));
     const auto exec = [&]() -> Result<int> {
         mark_use(line.global.root, options.id);
         if (is_watched(options))

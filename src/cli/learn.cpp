@@ -41,10 +41,10 @@ Result<int> verb_seccomp_learn(const SeccompLearnOptions& options, const Command
     SandboxOptions wanted = options;
     wanted.capture = to_stdout;  // or the program's words would be mixed with the profile
     wanted.seccomp = "learn";
-    const SandboxJob job = TRY(make_job(wanted));
+    const SandboxJob job = TRY(make_job(wanted, *line.gate));
     Recorder recorder;
     const SandboxSetting setting{
-        line.global.root, line.global.cgroup_manager, line.global.policy, line.global.audit, line.argv, &recorder};
+        line.global.root, line.global.cgroup_manager, line.gate->policies(), line.global.audit, line.argv, &recorder};
     const SandboxResult result = run_job(job, setting);
     if (result.status != SandboxStatus::setup_failed) {
         if (to_stdout) TRY(write_once(STDERR_FILENO, result.out + result.err, "standard error"));

@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "base/standard_streams.hpp"
+#include "cli/admit.hpp"
 #include "cli/parse_arguments.hpp"
 
 int main(int argc, char** argv) {
@@ -14,13 +15,19 @@ int main(int argc, char** argv) {
     }
     // A parent that ignores SIGCHLD has left us a kernel that reaps our children, exit status and all.
     ::signal(SIGCHLD, SIG_DFL);
-    const auto parsed = parse_arguments(argc, argv);
-    if (const int* exit_code = std::get_if<int>(&parsed)) return *exit_code;
-    const CommandLine& line = *std::get_if<CommandLine>(&parsed);
+    CommandLine line;
+    if (const std::optional<int> exit_code = parse_arguments(argc, argv, line)) return *exit_code;
 
-    Result<void> opened = open_log(line.global.log);
-    Result<int> result = opened ? line.verb(line) : Result<int>(std::move(opened).error());
+    Result<Gate> gate = admit(line);
+    line.gate = gate ? &*gate : nullptr;
+    // A log that did not get through is not written to, not even with the reason why.
+    Result<void> opened = gate || is_free(line) ? open_log(line.global.log) : Result<void>();
+    Result<int> result = !opened ? Result<int>(std::move(opened).error())
+                         : gate  ? line.verb(line)
+                                 : Result<int>(std::move(gate).error());
     if (result) return *result;
-    log_error(std::move(result).error().within(line.title));
+    Error error = std::move(result).error().within(line.title);
+    if (line.gate != nullptr) error.message = line.gate->in_callers_words(std::move(error.message));
+    log_error(error);
     return line.failure;
 }

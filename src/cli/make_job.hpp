@@ -7,6 +7,6 @@
 
 namespace pinfold {
 
-Result<SandboxJob> make_job(const SandboxOptions& options);
+Result<SandboxJob> make_job(const SandboxOptions& options, const Gate& gate);
 
 }  // namespace pinfold

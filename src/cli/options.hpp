@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "cgroup/plan.hpp"
 #include "pinfold/result.hpp"
+#include "policy/gate.hpp"
 #include "process/child_options.hpp"
 
 namespace pinfold {
@@ -196,10 +197,21 @@ struct AuditOptions {
     bool json = false;
 };
 
+// A value on the command line that names something of the host's.
+struct NamedPath {
+    std::string option;
+    PathUse use;
+    std::string* value;
+};
+
 struct CommandLine {
     GlobalOptions global;
     char** argv = nullptr;
-    std::string title;  // "run 'web'": what an error begins with
+    std::string words;             // of the verb: "run", "seccomp show"
+    std::string target;            // the container that it is about; empty: none
+    std::vector<NamedPath> paths;  // what main takes through the gate before the verb begins
+    const Gate* gate = nullptr;    // that main has opened
+    std::string title;             // "run 'web'": what an error begins with
     std::function<Result<int>(const CommandLine&)> verb;
     int failure = 1;  // the exit code that says so
 };

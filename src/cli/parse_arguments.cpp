@@ -16,69 +16,99 @@ namespace pinfold {
 
 namespace {
 
+// The options of one verb. Those that name something of the host's are told apart: main takes them through the gate.
+class Arguments {
+public:
+    Arguments(CLI::App& app, std::vector<NamedPath>& paths) : app_(app), paths_(paths) {}
+
+    template <class Value>
+    CLI::Option* add_option(const char* names, Value& out, const char* purpose) const {
+        return app_.add_option(names, out, purpose);
+    }
+    template <class Value>
+    CLI::Option* add_flag(const char* names, Value& out, const char* purpose) const {
+        return app_.add_flag(names, out, purpose);
+    }
+    CLI::Option* add_path(const char* names, std::string& out, PathUse use, const char* type,
+                          const char* purpose) const {
+        paths_.push_back({last_name(names), use, &out});
+        CLI::Option* option = app_.add_option(names, out, purpose);
+        return *type == '\0' ? option : option->type_name(type);
+    }
+    CLI::App& app() const { return app_; }
+
+private:
+    static std::string last_name(std::string_view names) { return std::string(names.substr(names.rfind(',') + 1)); }
+
+    CLI::App& app_;
+    std::vector<NamedPath>& paths_;
+};
+
 // An option that is one of a few words, which its help lists.
 template <class Value>
-CLI::Option* add_choice(CLI::App& app, const char* names, Value& out, const std::map<std::string, Value>& choices,
-                        const char* purpose) {
+CLI::Option* add_choice(const Arguments& verb, const char* names, Value& out,
+                        const std::map<std::string, Value>& choices, const char* purpose) {
     std::vector<std::string> words;
     for (const auto& [word, value] : choices) words.push_back(word);
     const auto choose = [&out, choices](const std::string& word) { out = choices.at(word); };
-    return app.add_option_function<std::string>(names, choose, purpose)
+    return verb.app()
+        .add_option_function<std::string>(names, choose, purpose)
         ->check(CLI::IsMember(std::move(words)))
         ->type_name("");
 }
 
-void add_global_options(CLI::App& app, GlobalOptions& options) {
+void add_global_options(const Arguments& app, GlobalOptions& options) {
     options.root = default_state_root();
-    app.add_option("--root", options.root, "directory of the containers' states")
-        ->type_name("DIR")
+    app.add_path("--root", options.root, PathUse::state_root, "DIR", "directory of the containers' states")
         ->capture_default_str()
         ->each([&options](const std::string&) { options.root_is_default = false; });
     app.add_flag("--debug", options.log.debug, "show each step with its time");
-    app.add_option("--log", options.log.file, "write messages to this file, errors also to standard error")
-        ->type_name("FILE");
+    app.add_path("--log", options.log.file, PathUse::append, "FILE",
+                 "write messages to this file, errors also to standard error");
     add_choice(app, "--log-format", options.log.json, {{"text", false}, {"json", true}}, "form of the messages");
     add_choice(app, "--cgroup-manager", options.cgroup_manager,
                {{"cgroupfs", CgroupManager::cgroupfs},
                 {"systemd", CgroupManager::systemd},
                 {"disabled", CgroupManager::disabled}},
                "who makes the cgroup; disabled: nobody");
-    app.add_flag_callback(
+    app.app().add_flag_callback(
         "--systemd-cgroup", [&options] { options.cgroup_manager = CgroupManager::systemd; },
         "the same as --cgroup-manager systemd");
     add_choice(app, "--rootless", options.rootless, {{"auto", std::optional<bool>()}, {"true", true}, {"false", false}},
                "whether to do without a cgroup that cannot be made; auto: if the caller is not root");
+    // Taken through the gate when that is opened, as a part of it.
     app.add_option("--policy", options.policy,
                    "forbid what this file forbids, besides what /etc/pinfold/policy.json does")
         ->type_name("FILE");
-    app.add_option("--audit", options.audit, "log what is done with containers to this file")->type_name("FILE");
+    app.add_path("--audit", options.audit, PathUse::entry, "FILE", "log what is done with containers to this file");
 }
 
-void add_id(CLI::App& verb, std::string& id) { verb.add_option("ID", id, "the container")->required(); }
+void add_id(const Arguments& verb, std::string& id) { verb.add_option("ID", id, "the container")->required(); }
 
-void add_output_format(CLI::App& verb, const char* names, bool& json) {
+void add_output_format(const Arguments& verb, const char* names, bool& json) {
     add_choice(verb, names, json, {{"table", false}, {"json", true}}, "form of the output");
 }
 
 // What create, run and exec do with the process that they start.
-void add_process_options(CLI::App& verb, ChildOptions& options) {
-    verb.add_option("--pid-file", options.pid_file, "write the process's pid to this file")->type_name("FILE");
-    verb.add_option("--console-socket", options.console_socket, "send the terminal to this unix socket")
-        ->type_name("SOCKET");
-    verb.add_option("--pidfd-socket", options.pidfd_socket, "send the process's pidfd to this unix socket")
-        ->type_name("SOCKET");
+void add_process_options(const Arguments& verb, ChildOptions& options) {
+    verb.add_path("--pid-file", options.pid_file, PathUse::entry, "FILE", "write the process's pid to this file");
+    verb.add_path("--console-socket", options.console_socket, PathUse::socket, "SOCKET",
+                  "send the terminal to this unix socket");
+    verb.add_path("--pidfd-socket", options.pidfd_socket, PathUse::socket, "SOCKET",
+                  "send the process's pidfd to this unix socket");
     verb.add_option("--preserve-fds", options.preserve_fds, "pass this many descriptors after 0, 1, 2")->type_name("N");
 }
 
-void add_strict(CLI::App& verb, bool& strict) {
+void add_strict(const Arguments& verb, bool& strict) {
     verb.add_flag("--strict", strict, "do not start it unless the kernel says that everything is as planned");
 }
 
-void add_create_options(CLI::App& verb, RunOptions& options) {
+void add_create_options(const Arguments& verb, RunOptions& options) {
     verb.add_option("ID", options.id, "a name for the container")->required();
-    verb.add_option("-b,--bundle", options.bundle, "directory of the bundle")->type_name("DIR")->capture_default_str();
-    verb.add_option("-f,--config", options.config, "config file, if it is not config.json in the bundle")
-        ->type_name("FILE");
+    verb.add_path("-b,--bundle", options.bundle, PathUse::read, "DIR", "directory of the bundle")
+        ->capture_default_str();
+    verb.add_path("-f,--config", options.config, PathUse::read, "FILE",
+                  "config file, if it is not config.json in the bundle");
     add_process_options(verb, options.child);
     verb.add_flag("--no-pivot", options.no_pivot, "use chroot instead of pivot_root");
     verb.add_flag("--no-new-keyring", options.no_new_keyring, "keep the caller's session keyring");
@@ -86,27 +116,27 @@ void add_create_options(CLI::App& verb, RunOptions& options) {
     add_strict(verb, options.strict);
 }
 
-void add_run_options(CLI::App& verb, RunOptions& options) {
+void add_run_options(const Arguments& verb, RunOptions& options) {
     add_create_options(verb, options);
     verb.add_flag("-d,--detach", options.child.detach, "return as soon as the container runs");
     verb.add_flag("--keep", options.keep, "keep the state and the cgroup when the container has ended");
-    verb.add_flag_callback(
+    verb.app().add_flag_callback(
         "--no-subreaper", [] {}, "for callers of runc: pinfold is never a subreaper");
 }
 
 // What sandbox and exec tell of the program that they run.
 template <class Options>
-void add_watch_options(CLI::App& verb, Options& options) {
+void add_watch_options(const Arguments& verb, Options& options) {
     verb.add_option("--output-limit", options.output_limit, "bytes that it may print; the rest is dropped")
         ->type_name("SIZE");
-    verb.add_option("--result", options.result, "write the result as JSON; -: to standard output, with --capture")
-        ->type_name("FILE");
+    verb.add_path("--result", options.result, PathUse::entry, "FILE",
+                  "write the result as JSON; -: to standard output, with --capture");
     verb.add_flag("--capture", options.capture, "put what it prints into the result");
 }
 
-void add_exec_options(CLI::App& verb, ExecOptions& options) {
+void add_exec_options(const Arguments& verb, ExecOptions& options) {
     add_id(verb, options.id);
-    verb.add_option("-p,--process", options.process_file, "take the process from this JSON file")->type_name("FILE");
+    verb.add_path("-p,--process", options.process_file, PathUse::read, "FILE", "take the process from this JSON file");
     verb.add_option("--cwd", options.cwd, "working directory")->type_name("DIR");
     verb.add_option("-e,--env", options.env, "NAME=VALUE, may be repeated")
         ->type_name("NAME=VALUE")
@@ -135,32 +165,31 @@ void add_exec_options(CLI::App& verb, ExecOptions& options) {
     add_strict(verb, options.strict);
 }
 
-void add_kill_options(CLI::App& verb, KillOptions& options) {
+void add_kill_options(const Arguments& verb, KillOptions& options) {
     add_id(verb, options.id);
     verb.add_option("SIGNAL", options.signal, "name or number")->capture_default_str();
     verb.add_flag("-a,--all", options.all, "to all processes of the container");
 }
 
-void add_delete_options(CLI::App& verb, DeleteOptions& options) {
+void add_delete_options(const Arguments& verb, DeleteOptions& options) {
     add_id(verb, options.id);
     verb.add_flag("-f,--force", options.force, "kill it first if it runs; succeed if there is no such container");
 }
 
-void add_list_options(CLI::App& verb, ListOptions& options) {
+void add_list_options(const Arguments& verb, ListOptions& options) {
     verb.add_flag("-q,--quiet", options.quiet, "print the ids only");
     add_output_format(verb, "-f,--format", options.json);
 }
 
-void add_ps_options(CLI::App& verb, PsOptions& options) {
+void add_ps_options(const Arguments& verb, PsOptions& options) {
     add_id(verb, options.id);
     add_output_format(verb, "--format", options.json);
 }
 
-void add_update_options(CLI::App& verb, UpdateOptions& options) {
+void add_update_options(const Arguments& verb, UpdateOptions& options) {
     add_id(verb, options.id);
-    verb.add_option("-r,--resources", options.resources_file,
-                    "take linux.resources from this JSON file; -: from standard input")
-        ->type_name("FILE");
+    verb.add_path("-r,--resources", options.resources_file, PathUse::read, "FILE",
+                  "take linux.resources from this JSON file; -: from standard input");
     verb.add_option("--memory", options.memory, "bytes, or with a unit as in 100M; -1: unlimited")->type_name("SIZE");
     verb.add_option("--memory-swap", options.memory_swap, "memory and swap together")->type_name("SIZE");
     verb.add_option("--memory-reservation", options.memory_reservation, "soft limit")->type_name("SIZE");
@@ -180,7 +209,7 @@ void add_update_options(CLI::App& verb, UpdateOptions& options) {
     verb.add_option("--blkio-weight", options.blkio_weight, "relative weight, 10 to 1000")->type_name("N");
 }
 
-void add_events_options(CLI::App& verb, EventsOptions& options) {
+void add_events_options(const Arguments& verb, EventsOptions& options) {
     add_id(verb, options.id);
     verb.add_flag("--stats", options.stats, "print the statistics once");
     verb.add_option("--interval", options.interval, "time between statistics, as in 500ms or 5s")
@@ -188,7 +217,7 @@ void add_events_options(CLI::App& verb, EventsOptions& options) {
         ->capture_default_str();
 }
 
-void add_cp_options(CLI::App& verb, CpOptions& options) {
+void add_cp_options(const Arguments& verb, CpOptions& options) {
     verb.add_option("SOURCE", options.source, "ID:PATH in a container, a path on the host, or - for standard input")
         ->required();
     verb.add_option("TARGET", options.target, "the same; - for standard output")->required();
@@ -202,13 +231,14 @@ void add_cp_options(CLI::App& verb, CpOptions& options) {
 }
 
 // An option that may be given more than once.
-void add_list(CLI::App& verb, const char* names, std::vector<std::string>& out, const char* type, const char* purpose) {
+void add_list(const Arguments& verb, const char* names, std::vector<std::string>& out, const char* type,
+              const char* purpose) {
     verb.add_option(names, out, purpose)->type_name(type)->take_all()->allow_extra_args(false);
 }
 
-void add_limit_options(CLI::App& verb, LimitOptions& options) {
-    verb.add_option("--limits", options.file, "take the limits from this JSON file; the options below come on top")
-        ->type_name("FILE");
+void add_limit_options(const Arguments& verb, LimitOptions& options) {
+    verb.add_path("--limits", options.file, PathUse::read, "FILE",
+                  "take the limits from this JSON file; the options below come on top");
     verb.add_option("--cpus", options.cpus, "processors, as in 0.5 (1)")->type_name("N");
     verb.add_option("--memory", options.memory, "bytes, or with a unit as in 512m (512m)")->type_name("SIZE");
     verb.add_option("--disk", options.disk, "of all that is written (100m)")->type_name("SIZE");
@@ -219,8 +249,9 @@ void add_limit_options(CLI::App& verb, LimitOptions& options) {
     verb.add_option("--timeout", options.timeout, "until it is killed, as in 60s (60s)")->type_name("TIME");
 }
 
-// Of one job: its limits, its root, its files, its user.
-void add_job_options(CLI::App& verb, SandboxOptions& options) {
+// Of one job: its limits, its root, its files, its user. What its root, its files and its runtime are is judged by the
+// policies when the job is composed, so that they hold for callers of the library, too.
+void add_job_options(const Arguments& verb, SandboxOptions& options) {
     add_limit_options(verb, options.limits);
     verb.add_option("--lang", options.language, "the command is a script in this language, or - for standard input")
         ->type_name("LANGUAGE");
@@ -251,7 +282,7 @@ void add_job_options(CLI::App& verb, SandboxOptions& options) {
                   "do not start it unless the kernel says that everything is as planned (default)");
 }
 
-void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {
+void add_sandbox_options(const Arguments& verb, SandboxOptions& options) {
     add_job_options(verb, options);
     verb.add_option("--seccomp", options.seccomp, "profile: a name, or a file (default; with a network: network)")
         ->type_name("PROFILE");
@@ -263,41 +294,42 @@ void add_sandbox_options(CLI::App& verb, SandboxOptions& options) {
         ->type_name("TIME");
 }
 
-void add_prune_options(CLI::App& verb, PruneOptions& options) {
+void add_prune_options(const Arguments& verb, PruneOptions& options) {
     verb.add_flag("--dry-run", options.dry_run, "only tell which");
 }
 
-void add_spec_options(CLI::App& verb, SpecOptions& options) {
-    verb.add_option("-b,--bundle", options.bundle, "directory to write config.json to")
-        ->type_name("DIR")
+void add_spec_options(const Arguments& verb, SpecOptions& options) {
+    verb.add_path("-b,--bundle", options.bundle, PathUse::entry, "DIR", "directory to write config.json to")
         ->capture_default_str();
     verb.add_flag("--rootless", options.rootless, "for a user without privileges");
     add_limit_options(verb, options.limits);
-    verb.add_option("--seccomp", options.seccomp, "with limits: profile, a name or a file (default)")
-        ->type_name("PROFILE");
+    verb.add_path("--seccomp", options.seccomp, PathUse::profile, "PROFILE",
+                  "with limits: profile, a name or a file (default)");
 }
 
-void add_seccomp_show_options(CLI::App& verb, SeccompShowOptions& options) {
-    verb.add_option("PROFILE", options.profile, "a name, or a file; without one the names are listed");
+void add_seccomp_show_options(const Arguments& verb, SeccompShowOptions& options) {
+    verb.add_path("PROFILE", options.profile, PathUse::profile, "",
+                  "a name, or a file; without one the names are listed");
     verb.add_flag("--json", options.json, "as linux.seccomp of a config.json");
 }
 
-void add_seccomp_diff_options(CLI::App& verb, SeccompDiffOptions& options) {
-    verb.add_option("PROFILE", options.from, "a name, or a file")->required();
-    verb.add_option("OTHER", options.to, "the one to compare it with")->required();
+void add_seccomp_diff_options(const Arguments& verb, SeccompDiffOptions& options) {
+    verb.add_path("PROFILE", options.from, PathUse::profile, "", "a name, or a file")->required();
+    verb.add_path("OTHER", options.to, PathUse::profile, "", "the one to compare it with")->required();
 }
 
-void add_seccomp_learn_options(CLI::App& verb, SeccompLearnOptions& options) {
-    verb.add_option("-o,--output", options.output, "the profile's file; what it allows already is kept")
-        ->type_name("FILE");
+void add_seccomp_learn_options(const Arguments& verb, SeccompLearnOptions& options) {
+    verb.add_path("-o,--output", options.output, PathUse::entry, "FILE",
+                  "the profile's file; what it allows already is kept");
     add_job_options(verb, options);
 }
 
-void add_audit_file(CLI::App& verb, AuditOptions& options) {
-    verb.add_option("FILE", options.file, "the log; default: the one that --audit or the policy names");
+void add_audit_file(const Arguments& verb, AuditOptions& options) {
+    verb.add_path("FILE", options.file, PathUse::source, "",
+                  "the log; default: the one that --audit or the policy names");
 }
 
-void add_audit_show_options(CLI::App& verb, AuditOptions& options) {
+void add_audit_show_options(const Arguments& verb, AuditOptions& options) {
     add_audit_file(verb, options);
     verb.add_option("--id", options.container, "events of this container only")->type_name("ID");
     verb.add_option("--event", options.event, "events of this kind only")->type_name("EVENT");
@@ -309,7 +341,7 @@ constexpr int kExecFailed = 255;
 constexpr int kSandboxFailed = 125;
 
 using Id = std::string;
-void add_nothing(CLI::App&, std::monostate&) {}
+void add_nothing(const Arguments&, std::monostate&) {}
 
 struct Verb {
     const char* name;
@@ -352,26 +384,39 @@ std::string words_of(const CLI::App& verb) {
     return above->get_parent() ? concat(above->get_name(), " ", verb.get_name()) : verb.get_name();
 }
 
+// Which of the two sides is in a container shows in the words alone.
+void name_sides(CpOptions& options, std::vector<NamedPath>& paths, std::string& target) {
+    for (std::string* side : {&options.source, &options.target}) {
+        if (const std::optional<PathInside> inside = inside_part(*side)) target = inside->id;
+        else paths.push_back({"cp", side == &options.source ? PathUse::source : PathUse::entry, side});
+    }
+}
+
 // Options of one verb: registered with add, and handed to run once they are parsed.
-template <class Options, void (*add)(CLI::App&, Options&), Result<int> (*run)(const Options&, const CommandLine&)>
+template <class Options, void (*add)(const Arguments&, Options&),
+          Result<int> (*run)(const Options&, const CommandLine&)>
 void add_verb(CLI::App& verb, CommandLine& line) {
     auto options = std::make_shared<Options>();
-    add(verb, *options);
+    auto paths = std::make_shared<std::vector<NamedPath>>();
+    add({verb, *paths}, *options);
     // From the first word that is no option on, these are another program's arguments.
     constexpr bool kTakesArguments = requires { options->args; };
     if (kTakesArguments) verb.prefix_command()->allow_extras();
-    verb.callback([&verb, &line, options] {
+    verb.callback([&verb, &line, options, paths] {
         if constexpr (kTakesArguments) options->args = without_mark(verb.remaining());
         if constexpr (requires { options->args; } && !std::same_as<Options, PsOptions>) refuse_option(verb.remaining());
         if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
         if constexpr (std::derived_from<Options, SandboxOptions>) line.failure = kSandboxFailed;
         const std::string id = id_of(*options);
-        line.title = id.empty() ? words_of(verb) : concat(verb.get_name(), " ", pinfold::quoted(id));
+        line.words = words_of(verb);
+        line.title = id.empty() ? line.words : concat(verb.get_name(), " ", pinfold::quoted(id));
+        line.target = id;
+        if constexpr (std::same_as<Options, CpOptions>) name_sides(*options, *paths, line.target);
+        line.paths.insert(line.paths.end(), paths->begin(), paths->end());
         line.verb = [options](const CommandLine& all) { return run(*options, all); };
     });
 }
 
-Result<int> run_spec(const SpecOptions& options, const CommandLine&) { return verb_spec(options); }
 Result<int> run_features(const std::monostate&, const CommandLine&) { return verb_features(); }
 
 constexpr Verb kSeccompVerbs[] = {
@@ -410,7 +455,7 @@ constexpr Verb kVerbs[] = {
     {"update", "change the limits of a container", add_verb<UpdateOptions, add_update_options, verb_update>},
     {"events", "print statistics and events of a container", add_verb<EventsOptions, add_events_options, verb_events>},
     {"cp", "copy files into a container, or out of it", add_verb<CpOptions, add_cp_options, verb_cp>},
-    {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, run_spec>},
+    {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, verb_spec>},
     {"audit", "read and check the log of what was done", add_verbs_below<kAuditVerbs>},
     {"sandbox", "run a program that is not trusted, under limits, and tell what it did",
      add_verb<SandboxOptions, add_sandbox_options, verb_sandbox>},
@@ -431,14 +476,13 @@ void add_verbs(CLI::App& app, const std::vector<std::string_view>& words, Comman
 
 }  // namespace
 
-std::variant<CommandLine, int> parse_arguments(int argc, char** argv) {
-    CommandLine line;
+std::optional<int> parse_arguments(int argc, char** argv, CommandLine& line) {
     line.argv = argv;
     CLI::App app("a sandbox for code that is not trusted: an OCI runtime without a daemon", "pinfold");
     app.set_version_flag("-v,--version", kVersionText);
     app.require_subcommand(1);
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    add_global_options(app, line.global);
+    add_global_options({app, line.paths}, line.global);
     add_verbs(app, {argv + 1, argv + argc}, line);
     try {
         std::vector<std::string> words = mark_end_of_options(argc, argv);
@@ -447,7 +491,7 @@ std::variant<CommandLine, int> parse_arguments(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 1;
     }
-    return line;
+    return std::nullopt;
 }
 
 }  // namespace pinfold

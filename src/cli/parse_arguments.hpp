@@ -1,13 +1,14 @@
 // argv to CommandLine.
 #pragma once
 
-#include <variant>
+#include <optional>
 
 #include "cli/options.hpp"
 
 namespace pinfold {
 
-// Or the exit code, where help, a version or a mistake was all there was to print.
-std::variant<CommandLine, int> parse_arguments(int argc, char** argv);
+// The exit code, where help, a version or a mistake was all there was to print. The line keeps its place: it has
+// pointers to its own values.
+std::optional<int> parse_arguments(int argc, char** argv, CommandLine& line);
 
 }  // namespace pinfold

@@ -64,7 +64,7 @@ AuditEvent event_of(const std::string& name, const NewContainer& container) {
 template <class Launch>
 Result<int> launch_audited(const std::string& name, const NewContainer& container, const CommandLine& line,
                            Launch launch) {
-    const AuditTrail trail = TRY(open_audit(line.global));
+    const AuditTrail trail = TRY(open_audit(line));
     if (!trail.is_on()) return launch(trail);
     if (container.plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
     return audited(trail, event_of(name, container), [&] { return launch(trail); });

@@ -42,11 +42,12 @@ Result<void> add_pairs(const SandboxOptions& options, SandboxJob& job) {
 }
 
 // The first word is the script's file; the others are its arguments.
-Result<void> take_script(const std::string& name, SandboxJob& job) {
+Result<void> take_script(const std::string& name, const Gate& gate, SandboxJob& job) {
     const Language language = TRY(find_language(name));
     if (job.command.empty()) return plain_error("--lang: name the script's file, or - for standard input");
     const std::string& file = job.command[0];
-    job.script = TRY_IN("--lang", read_document_or_input(file));
+    const UniqueFd opened = TRY_IN("--lang", gate.open_to_read(file));
+    job.script = TRY_IN("--lang", read_document_or_input(opened ? concat("/proc/self/fd/", opened.get()) : file));
     job.script_name = language.file;
     job.command = script_command(language, {job.command.begin() + 1, job.command.end()});
     return {};
@@ -76,13 +77,13 @@ Result<void> take_stay(const SandboxOptions& options, SandboxJob& job) {
 
 }  // namespace
 
-Result<SandboxJob> make_job(const SandboxOptions& options) {
+Result<SandboxJob> make_job(const SandboxOptions& options, const Gate& gate) {
     SandboxJob job;
     const WantedLimits wanted = TRY(resolve_limits(options.limits));
     job.limits = wanted.limits;
     job.network = wanted.network;
     job.command = options.args;
-    if (!options.language.empty()) TRY(take_script(options.language, job));
+    if (!options.language.empty()) TRY(take_script(options.language, gate, job));
     if (job.command.empty() && options.bundle.empty() && !options.detach)
         return plain_error("nothing to run: name a program after --, or a script with --lang");
     job.rootfs = options.rootfs;
@@ -111,8 +112,8 @@ Result<SandboxJob> make_job(const SandboxOptions& options) {
 
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line) {
     const ResultFile file = TRY(ResultFile::open(options.result));
-    const SandboxJob job = TRY(make_job(options));
-    const SandboxSetting setting{line.global.root, line.global.cgroup_manager, line.global.policy, line.global.audit,
+    const SandboxJob job = TRY(make_job(options, *line.gate));
+    const SandboxSetting setting{line.global.root, line.global.cgroup_manager, line.gate->policies(), line.global.audit,
                                  line.argv};
     if (options.detach) {
         const std::string id = TRY(start_sandbox(job, setting));

@@ -154,7 +154,7 @@ Result<void> write_new(const std::string& directory, const char* name, std::stri
 
 }  // namespace
 
-Result<int> verb_spec(const SpecOptions& options) {
+Result<int> verb_spec(const SpecOptions& options, const CommandLine& /*line*/) {
     std::string config;
     if (options.limits.any()) {
         config = TRY(from_limits(options));

@@ -19,7 +19,7 @@ Result<int> start_it(const std::string& root, const std::string& id, const Audit
 }  // namespace
 
 Result<int> verb_start(const std::string& id, const CommandLine& line) {
-    const AuditTrail trail = TRY(open_audit(line.global));
+    const AuditTrail trail = TRY(open_audit(line));
     return audited(trail, {"start", id, "", {}}, [&] { return start_it(line.global.root, id, trail); });
 }
 

@@ -1,10 +1,14 @@
 // pinfold update: new limits for a container, from a document, from options, or from both.
 #include "cgroup/update.hpp"
+
+#include <algorithm>
+
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cli/audited.hpp"
 #include "cli/live.hpp"
 #include "cli/verbs.hpp"
+#include "sandbox/compose.hpp"
 #include "spec/json.hpp"
 #include "spec/parse.hpp"
 #include "spec/validate.hpp"
@@ -12,6 +16,8 @@
 namespace pinfold {
 
 namespace {
+
+constexpr uint64_t kSandboxPeriod = 100000;  // microseconds, as generate() writes it
 
 // Whatever is negative means unlimited.
 Result<void> take_size(const std::string& text, std::string_view option, std::optional<int64_t>& out) {
@@ -66,9 +72,34 @@ Result<Resources> requested(const UpdateOptions& options, const std::string& doc
     return resources;
 }
 
+// Whole megabytes, rounded up; whatever is negative means unlimited.
+std::optional<uint64_t> megabytes(const std::optional<int64_t>& bytes) {
+    if (!bytes) return std::nullopt;
+    return *bytes < 0 ? *kUnlimited.memory_mb : (uint64_t(*bytes) + (1 << 20) - 1) >> 20;
+}
+
+// Of a period that is not told, the one that sandboxes have; a period alone would change what the quota means.
+std::optional<double> cores(const CpuLimits& cpu) {
+    if (!cpu.quota && !cpu.period) return std::nullopt;
+    if (!cpu.quota || *cpu.quota <= 0) return kUnlimited.cpu_cores;
+    return double(*cpu.quota) / double(cpu.period.value_or(kSandboxPeriod));
+}
+
+// A sandbox may be given no more than one that is started.
+Result<void> check_policies(const ContainerRecord& record, const Resources& wanted, const CommandLine& line) {
+    if (!record.annotations.contains(kSandboxAnnotation)) return {};
+    SandboxLimits limits;
+    limits.memory_mb = std::max(megabytes(wanted.memory.limit), megabytes(wanted.memory.swap));
+    limits.cpu_cores = cores(wanted.cpu);
+    if (wanted.pids_limit)
+        limits.max_processes = *wanted.pids_limit <= 0 ? kUnlimited.max_processes : *wanted.pids_limit;
+    return check_update(line.gate->policies(), limits);
+}
+
 Result<int> update_it(const UpdateOptions& options, const CommandLine& line, const Resources& resources) {
     const StateLock lock = TRY(StateLock::take(line.global.root, options.id));
     const ContainerRecord record = TRY(load_live(Operation::update, options.id, line)).record;
+    TRY(check_policies(record, resources, line));
     TRY(update_cgroup(record.cgroup, resources));
     return 0;
 }

@@ -22,7 +22,7 @@ Result<int> verb_resume(const std::string& id, const CommandLine& line);
 Result<int> verb_update(const UpdateOptions& options, const CommandLine& line);
 Result<int> verb_events(const EventsOptions& options, const CommandLine& line);
 Result<int> verb_cp(const CpOptions& options, const CommandLine& line);
-Result<int> verb_spec(const SpecOptions& options);
+Result<int> verb_spec(const SpecOptions& options, const CommandLine& line);
 Result<int> verb_features();
 Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line);
 Result<int> verb_audit_verify(const AuditOptions& options, const CommandLine& line);
@@ -31,6 +31,13 @@ Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line)
 Result<int> verb_seccomp_show(const SeccompShowOptions& options, const CommandLine& line);
 Result<int> verb_seccomp_diff(const SeccompDiffOptions& options, const CommandLine& line);
 Result<int> verb_seccomp_learn(const SeccompLearnOptions& options, const CommandLine& line);
+
+// What cp copies from or to in a container. Nothing, where it is the host's.
+struct PathInside {
+    std::string id;
+    std::string path;
+};
+std::optional<PathInside> inside_part(const std::string& argument);
 
 // For what a verb answers: all of it on standard output, or an error.
 Result<void> print(std::string_view text);

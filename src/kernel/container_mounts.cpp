@@ -191,17 +191,16 @@ Result<UniqueFd> clone_by_name(const std::string& descriptor, bool recursive) {
     return tree;
 }
 
-Result<UniqueFd> clone_source(const MountRequest& request) {
-    const std::string& source = request.filesystem.source;
-    Result<UniqueFd> tree = clone_tree(AT_FDCWD, source, request.recursive);
-    const bool elsewhere = !tree && tree.error().code == EINVAL && source.starts_with("/proc/self/fd/");
-    return elsewhere ? clone_by_name(source, request.recursive) : std::move(tree);
-}
-
 }  // namespace
 
+Result<UniqueFd> clone_source(const std::string& source, bool recursive) {
+    Result<UniqueFd> tree = clone_tree(AT_FDCWD, source, recursive);
+    const bool elsewhere = !tree && tree.error().code == EINVAL && source.starts_with("/proc/self/fd/");
+    return elsewhere ? clone_by_name(source, recursive) : std::move(tree);
+}
+
 Result<UniqueFd> open_bind_source(const MountRequest& request) {
-    UniqueFd tree = TRY(clone_source(request));
+    UniqueFd tree = TRY(clone_source(request.filesystem.source, request.recursive));
     if (!request.id_maps) return tree;
     const UniqueFd user_namespace = TRY(make_user_namespace(*request.id_maps));
     const MountChange mapped{.set = MOUNT_ATTR_IDMAP, .userns_fd = user_namespace.get()};

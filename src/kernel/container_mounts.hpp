@@ -38,6 +38,9 @@ struct MountRequest {
     bool bind_cgroup = false;            // ... or is not to be
 };
 
+// The detached tree of a path, which may be that of a descriptor in /proc/self/fd.
+Result<UniqueFd> clone_source(const std::string& source, bool recursive);
+
 // A bind's detached tree, with its id map if it has one. The parent calls this before the clone where the child
 // could not (a user namespace cannot reach the source, or map ids); otherwise the child does it itself.
 Result<UniqueFd> open_bind_source(const MountRequest& request);

@@ -157,7 +157,7 @@ Result<UniqueFd> open_allowed(const MountPolicy& policy, const std::string& path
     return open_allowed(std::span(&policy, 1), path, access);
 }
 
-Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, const std::string& path) {
+Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, const std::string& path, Access access) {
     const size_t slash = path.rfind('/');
     const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
     if (name.empty() || name == "." || name == "..")
@@ -170,7 +170,7 @@ Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, cons
     const bool exists = entry && !is_link(entry->get());
     candidate =
         exists ? TRY_IN(path, locate_with_parents(entry->get(), mounts)) : mere_entry(std::move(candidate), name);
-    TRY_IN(path, check(policies, candidate, mounts, Access::write));
+    TRY_IN(path, check(policies, candidate, mounts, access));
     return directory;
 }
 

@@ -22,9 +22,12 @@ struct Judgement {
     }
 };
 
-std::string number_text(uint64_t number) { return std::to_string(number); }
+std::string number_text(uint64_t number) {
+    return number == kUnlimited.max_processes ? "unlimited" : std::to_string(number);
+}
 
 std::string number_text(double number) {
+    if (number == kUnlimited.cpu_cores) return "unlimited";
     std::array<char, 32> text{};
     return {text.data(), std::to_chars(text.begin(), text.end(), number).ptr};
 }
@@ -53,14 +56,25 @@ std::string not_in(const std::string& word, const std::vector<std::string>& word
     return concat(quoted(word), " is not in ", words.empty() ? "an empty list" : join(words, ", "));
 }
 
+bool is_profile_file(const std::string& profile) {
+    return profile.find('/') != std::string::npos || profile.ends_with(".json");
+}
+
 void check_profile(const std::string& profile, const Judgement& judgement) {
     const Policy& policy = judgement.policy;
     if (profile.empty() || lists(policy.profiles, profile)) return;
-    const bool is_file = profile.find('/') != std::string::npos || profile.ends_with(".json");
+    const bool is_file = is_profile_file(profile);
     if (!is_file && policy.profiles) return judgement.add("profiles", not_in(profile, *policy.profiles));
     if (is_file && !policy.allow_profile_files.value_or(!policy.profiles)) {
         judgement.add("allow_profile_files", concat("the file ", quoted(profile), " is not listed in profiles"));
     }
+}
+
+Result<void> to_result(const Violations& violations) {
+    if (violations.empty()) return {};
+    if (violations.size() == 1) return Error{kPolicyRefusal, concat("policy: ", violations[0]), {}};
+    return Error{
+        kPolicyRefusal, concat("policy: ", violations.size(), " rules are broken\n  ", join(violations, "\n  ")), {}};
 }
 
 }  // namespace
@@ -82,11 +96,52 @@ std::vector<std::string> find_violations(const Policies& policies, const Sandbox
 }
 
 Result<void> check_request(const Policies& policies, const SandboxRequest& request) {
-    const Violations violations = find_violations(policies, request);
-    if (violations.empty()) return {};
-    if (violations.size() == 1) return Error{kPolicyRefusal, concat("policy: ", violations[0]), {}};
-    return Error{
-        kPolicyRefusal, concat("policy: ", violations.size(), " rules are broken\n  ", join(violations, "\n  ")), {}};
+    return to_result(find_violations(policies, request));
+}
+
+Result<UniqueFd> open_profile_allowed(const Policies& policies, const std::string& profile) {
+    Violations violations;
+    for (const Policy& policy : policies) check_profile(profile, {policy, violations});
+    TRY(to_result(violations));
+    const bool is_listed =
+        std::ranges::any_of(policies, [&](const Policy& policy) { return lists(policy.profiles, profile); });
+    if (policies.size() == 1 || is_listed || !is_profile_file(profile)) return UniqueFd();
+    return open_allowed(policies, profile, Access::read);
+}
+
+Result<void> check_runtime(const Policies& policies, const std::string& runtime) {
+    Violations violations;
+    for (const Policy& policy : policies) {
+        const Judgement judgement{policy, violations};
+        if (policy.runtimes && !lists(policy.runtimes, runtime)) {
+            judgement.add("runtimes", not_in(runtime, *policy.runtimes));
+        } else if (policy.is_system() && !policy.runtimes && runtime.find('/') != std::string::npos) {
+            judgement.add("runtimes", concat("the program ", quoted(runtime), " is not listed"));
+        }
+    }
+    return to_result(violations);
+}
+
+Result<void> check_update(const Policies& policies, const SandboxLimits& wanted) {
+    Violations violations;
+    for (const Policy& policy : policies) {
+        const Judgement judgement{policy, violations};
+        const SandboxLimits& most = policy.limits;
+        if (wanted.cpu_cores) check_limit("limits.cpu_cores", wanted.cpu_cores, most.cpu_cores, judgement);
+        if (wanted.memory_mb) check_limit("limits.memory_mb", wanted.memory_mb, most.memory_mb, judgement);
+        if (wanted.max_processes)
+            check_limit("limits.max_processes", wanted.max_processes, most.max_processes, judgement);
+    }
+    return to_result(violations);
+}
+
+std::optional<uint64_t> longest_life(const Policies& policies) {
+    std::optional<uint64_t> least;
+    for (const Policy& policy : policies) {
+        const std::optional<uint64_t>& most = policy.limits.timeout_seconds;
+        if (most) least = std::min(*most, least.value_or(*most));
+    }
+    return least;
 }
 
 }  // namespace pinfold

@@ -46,6 +46,8 @@ Result<Policy> load(int directory, const std::string& name, const std::string& p
     return parse_policy(TRY(read_at_most(file.get(), path, kMaxDocument)), path);
 }
 
+std::string system_policy_file() { return concat(kPolicyDirectory, '/', kPolicyName); }
+
 // In most places there is none, which is found out by one system call.
 Result<void> add_system_policy(Policies& policies) {
     const UniqueFd directory(::open(kPolicyDirectory, O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -53,12 +55,13 @@ Result<void> add_system_policy(Policies& policies) {
     if (!directory) return errno_error(concat("open ", kPolicyDirectory));
     // Whoever may write to it could remove the file.
     TRY(require_trusted(directory.get(), kPolicyDirectory, false));
-    Result<Policy> policy = load(directory.get(), kPolicyName, concat(kPolicyDirectory, '/', kPolicyName), false);
+    Result<Policy> policy = load(directory.get(), kPolicyName, system_policy_file(), false);
     if (!policy && policy.error().code == ENOENT) return {};
     if (!policy && policy.error().code == EACCES) {
         return std::move(policy).error().with_hint("let those who run sandboxes read it: chmod a+r");
     }
-    policies.push_back(TRY(std::move(policy)));
+    if (!policy) return std::move(policy).error();
+    policies.push_back(std::move(policy).value());
     return {};
 }
 
@@ -70,19 +73,38 @@ std::vector<MountPolicy> mounts_of(const Policies& policies) {
 
 }  // namespace
 
+bool Policy::is_system() const { return mounts.origin == system_policy_file(); }
+
 Result<Policies> load_policies(const std::string& added) {
     Policies policies(1);
     TRY_IN("policy", add_system_policy(policies));
-    if (!added.empty()) policies.push_back(TRY_IN("policy", load(AT_FDCWD, added, added, true)));
+    if (!added.empty()) TRY(add_policy(policies, added, added));
     return policies;
+}
+
+Result<void> add_policy(Policies& policies, const std::string& file, const std::string& name) {
+    Result<Policy> policy = load(AT_FDCWD, file, name, true);
+    if (!policy) return std::move(policy).error().within("policy");
+    policies.push_back(std::move(policy).value());
+    return {};
 }
 
 Result<UniqueFd> open_allowed(const Policies& policies, const std::string& path, Access access) {
     return open_allowed(mounts_of(policies), path, access);
 }
 
-Result<UniqueFd> open_parent_allowed(const Policies& policies, const std::string& path) {
-    return open_parent_allowed(mounts_of(policies), path);
+Result<UniqueFd> open_parent_allowed(const Policies& policies, const std::string& path, Access access) {
+    return open_parent_allowed(mounts_of(policies), path, access);
+}
+
+// The built-in rules are left out: what is shown was chosen by them.
+Result<void> check_not_forbidden(const Policies& policies, const std::string& path) {
+    std::vector<MountPolicy> mounts = mounts_of(policies);
+    mounts.erase(mounts.begin());
+    std::erase_if(mounts, [](const MountPolicy& one) { return one.forbidden_paths.empty(); });
+    for (MountPolicy& one : mounts) one.allowed_read_paths = one.allowed_write_paths = std::nullopt;
+    if (!mounts.empty()) TRY(open_allowed(mounts, path, Access::read));
+    return {};
 }
 
 std::vector<std::string> audit_files(const Policies& policies) {

@@ -5,6 +5,7 @@
 
 #include "base/strings.hpp"
 #include "policy/policy.hpp"
+#include "policy/verbs.hpp"
 #include "spec/reader.hpp"
 #include "spec/rules.hpp"
 
@@ -24,6 +25,8 @@ static void read(const Reader& object, Policy& policy) {
     object.optional("max_sandboxes", policy.max_sandboxes);
     object.optional("profiles", policy.profiles);
     object.optional("allow_profile_files", policy.allow_profile_files);
+    object.optional("runtimes", policy.runtimes);
+    object.optional("verbs", policy.verbs);
     object.optional("allowed_read_paths", policy.mounts.allowed_read_paths);
     object.optional("allowed_write_paths", policy.mounts.allowed_write_paths);
     object.optional("forbidden_paths", policy.mounts.forbidden_paths);
@@ -61,6 +64,7 @@ void check_rules(std::string_view member, std::vector<std::string>& rules, Probl
 
 void check_values(Policy& policy, Problems& problems) {
     if (policy.networks) require_all_known("network", *policy.networks, kNetworks, problems);
+    if (policy.verbs) require_all_known("verbs", *policy.verbs, verb_names(), problems);
     if (policy.limits.cpu_cores && !(*policy.limits.cpu_cores > 0)) {
         problems.add("limits.cpu_cores", "allowed: a number above 0");
     }

@@ -1,6 +1,7 @@
 // What an administrator lets sandboxes have: /etc/pinfold/policy.json, and files that are stricter still.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@ struct SandboxLimits {
     std::optional<uint64_t> timeout_seconds;
 };
 
+// In a place where an empty value means what is not asked about.
+inline constexpr SandboxLimits kUnlimited = {HUGE_VAL, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+
 // A default one allows everything but the forbidden paths.
 struct Policy {
     SandboxLimits limits;                              // the highest
@@ -31,8 +35,12 @@ struct Policy {
     std::optional<uint64_t> max_sandboxes;             // at the same time
     std::optional<std::vector<std::string>> profiles;  // names, and absolute paths of files; absent: all
     std::optional<bool> allow_profile_files;           // absent: if there is no list of profiles
+    std::optional<std::vector<std::string>> runtimes;  // names, and absolute paths; absent: names that pinfold knows
+    std::optional<std::vector<std::string>> verbs;     // of anybody; absent: see policy/verbs.hpp
     MountPolicy mounts;
     std::string audit;  // the log's file; empty: none
+
+    bool is_system() const;  // or it is the built-in one, or one that the caller has added
 };
 
 // All have to agree. The first is the built-in one.
@@ -41,6 +49,8 @@ using Policies = std::vector<Policy>;
 // The system's policy, if there is one, and that of the file `added`, if it is not empty. A file that others than its
 // owner could have changed, or that has a mistake, is an error: without it everything would be allowed.
 Result<Policies> load_policies(const std::string& added);
+// One more, which messages call `name`.
+Result<void> add_policy(Policies& policies, const std::string& file, const std::string& name);
 
 // Only what the text says: its forbidden_paths come without the defaults.
 Result<Policy> parse_policy(std::string_view text, const std::string& name);
@@ -58,8 +68,20 @@ std::vector<std::string> find_violations(const Policies& policies, const Sandbox
 // The same as an error, with kPolicyRefusal.
 Result<void> check_request(const Policies& policies, const SandboxRequest& request);
 
+// Of a seccomp profile by its name, or by a file's path: that file, where it is not one that a policy lists. Nothing,
+// where it can be opened by its name: without a policy any file can.
+Result<UniqueFd> open_profile_allowed(const Policies& policies, const std::string& profile);
+// Of a name or path that the caller gave. Without a system's policy, any.
+Result<void> check_runtime(const Policies& policies, const std::string& runtime);
+// New limits of a sandbox: what is not given stays, and is not judged.
+Result<void> check_update(const Policies& policies, const SandboxLimits& wanted);
+// The longest that a sandbox may live; nothing: for ever.
+std::optional<uint64_t> longest_life(const Policies& policies);
+
 Result<UniqueFd> open_allowed(const Policies& policies, const std::string& path, Access access);
-Result<UniqueFd> open_parent_allowed(const Policies& policies, const std::string& path);
+Result<UniqueFd> open_parent_allowed(const Policies& policies, const std::string& path, Access access);
+// Of what pinfold itself shows to every sandbox: the lists of allowed paths are about what callers ask for.
+Result<void> check_not_forbidden(const Policies& policies, const std::string& path);
 
 // Where events are logged to, without repetitions.
 std::vector<std::string> audit_files(const Policies& policies);

@@ -66,7 +66,7 @@ Result<void> set_domainname(const std::string& name) {
 }
 
 Result<RootFd> open_root(const RootRequest& request, UniqueFd tree) {
-    if (!tree && request.uses_path()) tree = TRY(clone_tree(AT_FDCWD, request.path, true));
+    if (!tree && request.uses_path()) tree = TRY(clone_source(request.path, true));
     if (request.made) tree = TRY(make_root(*request.made, std::move(tree)));
     return attach_root(std::move(tree));
 }

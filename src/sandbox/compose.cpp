@@ -1,9 +1,10 @@
 // From a job to a container.
 #include "sandbox/compose.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <climits>
-#include <cstdlib>
 
 #include "base/fs.hpp"
 #include "base/sha256.hpp"
@@ -22,10 +23,12 @@ namespace {
 constexpr uint64_t kMegabyte = 1 << 20;
 constexpr uint64_t kSmallRoot = 4 * kMegabyte;  // for mount points and a few files of names
 
-Result<std::string> absolute(const std::string& path) {
-    char resolved[PATH_MAX];
-    if (::realpath(path.c_str(), resolved) == nullptr) return errno_error(quoted(path));
-    return std::string(resolved);
+// Where a descriptor leads to.
+Result<std::string> path_of(const UniqueFd& fd) {
+    char path[PATH_MAX];
+    const ssize_t size = ::readlink(concat("/proc/self/fd/", fd.get()).c_str(), path, sizeof path);
+    if (size <= 0 || size == sizeof path) return errno_error("read the name of an opened directory");
+    return std::string(path, size_t(size));
 }
 
 // "UID[:GID]"
@@ -58,13 +61,16 @@ void map_ids(const HostFacts& host, const std::string& id, GenerateOptions& opti
     options.uid_mappings = options.gid_mappings = {map};
 }
 
-// What a bundle says of its program, where the job does not.
-Result<void> take_from_bundle(const std::string& bundle, GenerateOptions& options, std::string& root_path) {
-    const std::string directory = TRY_IN("bundle", absolute(bundle));
+// What a bundle says of its program, where the job does not; and its root, which is read like a directory that is
+// bound.
+Result<UniqueFd> take_from_bundle(const std::string& bundle, const Policies& policies, GenerateOptions& options) {
+    const UniqueFd opened = TRY_IN("--bundle", open_allowed(policies, concat(bundle, "/."), Access::read));
+    const std::string directory = TRY(path_of(opened));
     const std::string file = concat(directory, "/config.json");
-    const std::string text = TRY(read_config(file));
+    const UniqueFd config = TRY_IN(
+        "--bundle", open_allowed(policies, concat("/proc/self/fd/", opened.get(), "/config.json"), Access::read));
+    const std::string text = TRY_IN(file, read_config(concat("/proc/self/fd/", config.get())));
     const Spec spec = TRY(parse_config(text, file, directory));
-    root_path = spec.root.path.starts_with('/') ? spec.root.path : concat(directory, '/', spec.root.path);
     if (options.args.empty()) options.args = spec.process->args;
     options.cwd = spec.process->cwd;
     for (const std::string& one : spec.process->env) {
@@ -72,16 +78,20 @@ Result<void> take_from_bundle(const std::string& bundle, GenerateOptions& option
         const auto same = [&](const std::string& given) { return given.starts_with(name); };
         if (std::ranges::none_of(options.env, same)) options.env.push_back(one);
     }
-    return {};
+    const std::string& root = spec.root.path;
+    const std::string path = root.starts_with('/') ? root : concat("/proc/self/fd/", opened.get(), '/', root);
+    return TRY_IN("--bundle", open_allowed(policies, path, Access::read));
 }
 
-Result<std::string> find_root(const SandboxJob& job, GenerateOptions& options) {
+Result<void> find_root(const SandboxJob& job, const Policies& policies, GenerateOptions& options,
+                       ComposedJob& composed) {
     if ((job.rootfs.empty() ? 0 : 1) + (job.bundle.empty() ? 0 : 1) + (job.root_template.empty() ? 0 : 1) > 1)
         return plain_error("--rootfs, --bundle and --template exclude each other");
-    if (!job.rootfs.empty()) return TRY_IN("--rootfs", absolute(job.rootfs));
-    std::string path;
-    if (!job.bundle.empty()) TRY(take_from_bundle(job.bundle, options, path));
-    return path;
+    if (job.rootfs.empty() && job.bundle.empty()) return {};
+    composed.root_source = job.rootfs.empty() ? TRY(take_from_bundle(job.bundle, policies, options))
+                                              : TRY_IN("--rootfs", open_allowed(policies, job.rootfs, Access::read));
+    composed.root_path = TRY(path_of(composed.root_source));
+    return {};
 }
 
 // By descriptor: what was looked at is what is mounted, whatever happens to its name meanwhile.
@@ -102,10 +112,12 @@ Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& polic
     return {};
 }
 
-Result<void> show_host(const SandboxJob& job, const User& user, ComposedJob& composed) {
+Result<void> show_host(const SandboxJob& job, const Policies& policies, const User& user, ComposedJob& composed) {
     HostRoot host = job.root_template.empty() ? plan_host_root(user, job.network)
-                                              : TRY(plan_template_root(job.root_template, user, job.network));
+                                              : TRY(plan_template_root(job.root_template, policies, user, job.network));
+    for (const Mount& mount : host.mounts) TRY_IN("root", check_not_forbidden(policies, mount.source));
     composed.root.skeleton = std::move(host.skeleton);
+    std::ranges::move(host.sources, std::back_inserter(composed.sources));
     std::vector<Mount>& mounts = composed.spec.mounts;
     mounts.insert(mounts.begin(), host.mounts.begin(), host.mounts.end());
     return {};
@@ -148,9 +160,10 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
     options.args = job.command;
     options.env = job.env;
     options.user = TRY(parse_user(job.user));
-    options.seccomp = TRY(find_profile(profile_of(job)));
+    const UniqueFd profile = TRY_IN("--seccomp", open_profile_allowed(policies, profile_of(job)));
+    options.seccomp = TRY(find_profile(profile ? concat("/proc/self/fd/", profile.get()) : profile_of(job)));
     map_ids(host, id, options);
-    composed.root_path = TRY(find_root(job, options));
+    TRY(find_root(job, policies, options, composed));
     if (!job.cwd.empty()) options.cwd = job.cwd;
     ResourceLimits limits = job.limits;
     limits.network_enabled = job.network == Network::host;
@@ -169,7 +182,7 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
     TRY(place_limits(job, host, composed.spec));
     composed.root.size = std::max(root_share * kMegabyte, kSmallRoot);
     composed.root.over_directory = !composed.root_path.empty();
-    if (!composed.root.over_directory) TRY(show_host(job, options.user, composed));
+    if (!composed.root.over_directory) TRY(show_host(job, policies, options.user, composed));
     TRY(add_binds(job.binds, policies, composed));
     composed.keeper.waits = !job.copy_in.empty() || job.network == Network::pasta;
     if (!job.script_name.empty()) composed.keeper.script_path = concat(kWorkspace, '/', job.script_name);
@@ -180,7 +193,7 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
 Result<Plan> plan_job(const ComposedJob& job, const PlanOptions& options, const HostFacts& host) {
     Plan plan = TRY(make_plan(job.spec, options, host));
     plan.root.made = job.root;
-    if (job.root.over_directory) plan.root.path = job.root_path;
+    if (job.root.over_directory) plan.root.path = concat("/proc/self/fd/", job.root_source.get());
     plan.keeper = job.keeper;
     return plan;
 }

@@ -23,6 +23,7 @@ struct ComposedJob {
     Spec spec;
     MadeRoot root;
     std::string root_path;  // what it lies over; empty: nothing
+    UniqueFd root_source;   // the same, opened: its name may lead elsewhere by now
     KeeperPlan keeper;
     std::vector<UniqueFd> sources;  // of binds, which the configuration names by number
 };

@@ -7,12 +7,14 @@
 #include "kernel/made_root.hpp"
 #include "pinfold/sandbox.hpp"
 #include "pinfold/spec.hpp"
+#include "pinfold/unique_fd.hpp"
 
 namespace pinfold {
 
 struct HostRoot {
     Skeleton skeleton;
-    std::vector<Mount> mounts;  // read-only
+    std::vector<Mount> mounts;      // read-only
+    std::vector<UniqueFd> sources;  // of those that are named by number
 };
 
 // `user` gets the name "sandbox". With a network the machine's name servers are known too.

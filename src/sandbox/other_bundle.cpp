@@ -40,7 +40,7 @@ void place_processes(const OtherRuntime& runtime, Spec& spec) {
 }
 
 Result<void> make_directories(int home) {
-    for (const char* name : {"binds", "bundle", kRoot, "upper", "work"}) {
+    for (const char* name : {"binds", "bundle", kRoot, "lower", "upper", "work"}) {
         if (::mkdirat(home, name, 0755) != 0) return errno_error(concat("make ", name));
     }
     return {};
@@ -94,9 +94,10 @@ Result<UniqueFd> make_home(const std::string& path) {
     return memory;
 }
 
-// Over the directory, which so gets mount points and is not changed.
-Result<void> lay_over(const std::string& below, int home, int root) {
-    const UniqueFd lower = TRY(open_at(AT_FDCWD, below, O_PATH | O_DIRECTORY));
+// Over the directory, which so gets mount points and is not changed. A layer has to be a mount of this namespace.
+Result<void> lay_over(const UniqueFd& lower, int home, int root) {
+    const UniqueFd place = TRY(open_at(home, "lower", O_PATH | O_DIRECTORY));
+    TRY(place_mount(lower.get(), place.get()));
     const UniqueFd upper = TRY(open_at(home, "upper", O_PATH | O_DIRECTORY));
     const UniqueFd work = TRY(open_at(home, "work", O_PATH | O_DIRECTORY));
     const auto layer = [](const UniqueFd& fd) { return concat(kByNumber, fd.get()); };
@@ -164,6 +165,8 @@ std::string bundle_path(const OtherBundle& bundle) { return concat(bundle.home, 
 Result<void> lay_out(const OtherBundle& bundle) {
     const ComposedJob& composed = bundle.composed;
     const std::vector<UniqueFd> trees = TRY(copy_trees(composed.spec.mounts));
+    UniqueFd below;
+    if (composed.root.over_directory) below = TRY_IN("root", clone_tree(composed.root_source.get(), "", true));
     TRY(leave_namespace());
     const UniqueFd home = TRY(make_home(bundle.home));
     TRY(make_directories(home.get()));
@@ -171,7 +174,7 @@ Result<void> lay_out(const OtherBundle& bundle) {
     TRY(write_file(home.get(), "script", bundle.script));
     TRY(place_trees(bundle, trees));
     UniqueFd root = TRY(open_at(home.get(), kRoot, O_PATH | O_DIRECTORY));
-    if (composed.root.over_directory) TRY_IN("root", lay_over(composed.root_path, home.get(), root.get()));
+    if (composed.root.over_directory) TRY_IN("root", lay_over(below, home.get(), root.get()));
     root = TRY(open_at(home.get(), kRoot, O_PATH | O_DIRECTORY));
     TRY_IN("root", write_skeleton(root.get(), composed.root.skeleton));
     return make_mount_points(RootFd(std::move(root)), bundle.spec.mounts);

@@ -53,8 +53,8 @@ const KnownRuntime* find_known(std::string_view path) {
 }
 
 // Also where only an administrator's PATH leads.
-Result<std::string> look_for(const std::string& name) {
-    const char* path = ::getenv("PATH");
+Result<std::string> look_for(const std::string& name, bool callers_path) {
+    const char* path = callers_path ? ::getenv("PATH") : "/usr/local/bin:/usr/bin:/bin";
     return find_executable(name,
                            {concat("PATH=", path != nullptr ? path : "/bin", ":/usr/local/sbin:/usr/sbin:/sbin")});
 }
@@ -79,9 +79,9 @@ std::vector<std::string> own_environment() {
 
 }  // namespace
 
-Result<OtherRuntime> find_runtime(const std::string& name, Network network) {
+Result<OtherRuntime> find_runtime(const std::string& name, Network network, bool callers_path) {
     const KnownRuntime* known = find_known(name);
-    const Result<std::string> path = look_for(name);
+    const Result<std::string> path = look_for(name, callers_path);
     if (!path) {
         return plain_error(concat("--runtime ", quoted(name), ": no such program is installed"))
             .with_hint(known != nullptr ? std::string(known->package) : "runc, crun, runsc, kata-runtime, or a path");

@@ -18,8 +18,9 @@ struct OtherRuntime {
     int64_t threads_per_process = 1;
 };
 
-// By name, looked for where programs are, or by path. One that is absent is an error that says how to get it.
-Result<OtherRuntime> find_runtime(const std::string& name, Network network);
+// By name, looked for where programs are, the caller's PATH among these if that is wanted, or by path. One that is
+// absent is an error that says how to get it.
+Result<OtherRuntime> find_runtime(const std::string& name, Network network, bool callers_path);
 
 // Standard streams of a call, by number; -1: nowhere.
 struct CallStreams {

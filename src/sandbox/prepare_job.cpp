@@ -87,9 +87,8 @@ std::string seccomp_cache(const SandboxSetting& setting) { return concat(setting
 Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting) {
     const std::string id = job.name.empty() ? TRY(make_up_name()) : job.name;
     TRY(check_container_id(id));
-    const Policies policies = TRY(load_policies(setting.policy));
-    AuditTrail trail = TRY(open_trail(policies, setting.audit));
-    Result<PreparedJob> prepared = prepare(id, job, setting, policies);
+    AuditTrail trail = TRY(open_trail(setting.policies, setting.audit));
+    Result<PreparedJob> prepared = prepare(id, job, setting, setting.policies);
     if (!prepared) {
         const bool refused = prepared.error().code == kPolicyRefusal && trail.is_on();
         if (refused) append_or_warn(trail, {"policy", id, "", {{"refused", json_quoted(prepared.error().message)}}});
@@ -101,8 +100,10 @@ Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& set
 }
 
 NewContainer container_of(const PreparedJob& job) {
-    return {job.plan, make_record(job.plan, job.composed.spec, job.composed.spec.annotations),
-            config_json(job.composed.spec)};
+    const Spec& spec = job.composed.spec;
+    ContainerRecord record = make_record(job.plan, spec, spec.annotations);
+    if (!job.composed.root_path.empty()) record.rootfs = job.composed.root_path;
+    return {job.plan, std::move(record), config_json(spec)};
 }
 
 Result<InsideOf> inside_of_keeper(pid_t keeper, const Plan& plan) {

@@ -88,7 +88,10 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
 
 Result<SandboxResult> run_elsewhere(const SandboxJob& job, const SandboxSetting& setting) {
     TRY(check_wishes(job, setting));
-    const OtherRuntime runtime = TRY(find_runtime(job.runtime, job.network));
+    TRY_IN("--runtime", check_runtime(setting.policies, job.runtime));
+    // Where an administrator has said what is allowed, programs are not looked for where the caller says.
+    const bool callers_path = setting.policies.size() == 1;
+    const OtherRuntime runtime = TRY(find_runtime(job.runtime, job.network, callers_path));
     PreparedJob prepared = TRY(prepare_job(job, setting));
     Result<SandboxResult> result = run_prepared(job, prepared, setting, runtime);
     log_result(prepared.audit, prepared.plan.id, result);

@@ -5,6 +5,7 @@
 
 #include "cgroup/plan.hpp"
 #include "pinfold/sandbox.hpp"
+#include "policy/policy.hpp"
 #include "seccomp/recorder.hpp"
 
 namespace pinfold {
@@ -13,7 +14,7 @@ namespace pinfold {
 struct SandboxSetting {
     std::string state_root;
     CgroupManager cgroup_manager = CgroupManager::cgroupfs;
-    std::string policy;            // a file that forbids more than the system's policy does; empty: none
+    Policies policies;             // all that hold here
     std::string audit;             // a log besides those that the policies name; empty: none
     char** argv = nullptr;         // of a program that may be started again from a protected file
     Recorder* recorder = nullptr;  // of what the job does; its filter is then the recorder's

@@ -20,9 +20,10 @@ namespace pinfold {
 
 namespace {
 
-SandboxSetting setting_of(const RunnerOptions& options) {
-    return {options.state_root.empty() ? default_state_root() : options.state_root, CgroupManager::cgroupfs,
-            options.policy, options.audit, nullptr};
+Result<SandboxSetting> setting_of(const RunnerOptions& options) {
+    return SandboxSetting{.state_root = options.state_root.empty() ? default_state_root() : options.state_root,
+                          .policies = TRY(load_policies(options.policy)),
+                          .audit = options.audit};
 }
 
 SandboxResult result_of(const Result<std::string>& answer) {
@@ -61,7 +62,7 @@ Result<SandboxResult> exec_here(const std::string& name, const SandboxSetting& s
 template <class Work>
 Result<std::string> with_files(const std::string& name, const RunnerOptions& options, const Work& work) {
     return in_worker([&]() -> Result<std::string> {
-        const SandboxSetting setting = setting_of(options);
+        const SandboxSetting setting = TRY(setting_of(options));
         const Found found = TRY(find(setting.state_root, name, Operation::copy));
         return work(inside_of(found.state, found.spec), setting);
     });
@@ -75,8 +76,7 @@ Result<void> without_answer(Result<std::string> answer) {
 Result<void> transfer(const std::string& name, const RunnerOptions& options, const SandboxJob& job,
                       Result<void> (Transfers::*copy)(const InsideOf&) const) {
     const auto work = [&](const InsideOf& inside, const SandboxSetting& setting) -> Result<std::string> {
-        const Policies policies = TRY(load_policies(setting.policy));
-        const Transfers transfers = TRY(Transfers::open(job, policies));
+        const Transfers transfers = TRY(Transfers::open(job, setting.policies));
         TRY((transfers.*copy)(inside));
         return std::string();
     };
@@ -90,8 +90,10 @@ SandboxResult SandboxRunner::run_command(std::vector<std::string> command, Sandb
     if (!command.empty()) job.command = std::move(command);
     job.capture = true;
     if (job.output_limit == 0) job.output_limit = kMostCaptured;
-    const SandboxSetting setting = setting_of(options_);
-    return result_of(in_worker([&]() -> Result<std::string> { return to_wire(run_job(job, setting)); }));
+    return result_of(in_worker([&]() -> Result<std::string> {
+        const SandboxSetting setting = TRY(setting_of(options_));
+        return to_wire(run_job(job, setting));
+    }));
 }
 
 SandboxResult SandboxRunner::run_code(const std::string& language, std::string code, SandboxJob job) const {
@@ -104,8 +106,11 @@ SandboxResult SandboxRunner::run_code(const std::string& language, std::string c
 }
 
 Result<Sandbox> Sandbox::start(SandboxJob job, RunnerOptions options) {
-    const SandboxSetting setting = setting_of(options);
-    std::string name = TRY(in_worker([&] { return start_sandbox(job, setting); }));
+    const auto start_it = [&]() -> Result<std::string> {
+        const SandboxSetting setting = TRY(setting_of(options));
+        return start_sandbox(job, setting);
+    };
+    std::string name = TRY(in_worker(start_it));
     return Sandbox(std::move(name), std::move(options));
 }
 
@@ -118,8 +123,8 @@ Sandbox::~Sandbox() {
 }
 
 SandboxResult Sandbox::exec(std::vector<std::string> command, const ExecLimits& limits) const {
-    const SandboxSetting setting = setting_of(options_);
     return result_of(in_worker([&]() -> Result<std::string> {
+        const SandboxSetting setting = TRY(setting_of(options_));
         SandboxResult result = TRY(exec_here(name_, setting, std::move(command), limits));
         return to_wire(std::move(result));
     }));
@@ -154,7 +159,7 @@ Result<void> Sandbox::cleanup() {
     if (name_.empty()) return {};
     const std::string name = std::exchange(name_, {});
     return without_answer(in_worker([&]() -> Result<std::string> {
-        const std::string root = setting_of(options_).state_root;
+        const std::string root = options_.state_root.empty() ? default_state_root() : options_.state_root;
         const StateLock lock = TRY(StateLock::take(root, name));
         const ContainerState state = TRY(load_state(root, name));
         TRY(destroy_container(root, state));

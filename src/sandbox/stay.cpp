@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <memory>
@@ -16,6 +17,8 @@
 namespace pinfold {
 
 namespace {
+
+constexpr uint64_t kLongestLife = 31536000;  // seconds, as for any job
 
 std::string pid_namespace(std::string_view pid) {
     char name[64];
@@ -59,7 +62,12 @@ Result<bool> prune_one(const std::string& root, const std::string& id) {
 
 }  // namespace
 
-Result<std::string> start_sandbox(const SandboxJob& job, const SandboxSetting& setting) {
+// Where a policy caps the time, a sandbox that stays has no more of it than another.
+Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting& setting) {
+    SandboxJob job = wanted;
+    const std::optional<uint64_t> longest = longest_life(setting.policies);
+    if (!job.lifetime && longest) job.lifetime = std::chrono::seconds(std::min(*longest, kLongestLife));
+    if (job.lifetime) job.limits.timeout_seconds = std::chrono::duration<double>(*job.lifetime).count();
     PreparedJob prepared = TRY(prepare_job(job, setting));
     Plan& plan = prepared.plan;
     plan.seccomp = prepared.composed.spec.linux_.seccomp;  // nobody stays to listen

@@ -1,12 +1,14 @@
 // Roots by recipe.
 #include "sandbox/template_root.hpp"
 
+#include <fcntl.h>
 #include <glob.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <memory>
 
+#include "base/fs.hpp"
 #include "base/own_path.hpp"
 #include "base/strings.hpp"
 #include "spec/found.hpp"
@@ -90,16 +92,25 @@ void add_parents(const std::string& path, Skeleton& skeleton) {
 
 }  // namespace
 
-Result<HostRoot> plan_template_root(const std::string& name, const User& user, Network network) {
+Result<HostRoot> plan_template_root(const std::string& name, const Policies& policies, const User& user,
+                                    Network network) {
     const std::string file = TRY(find_file(name));
-    const std::string text = TRY_IN("--template", read_document(file));
+    const bool callers_own = file == name;
+    const UniqueFd opened = callers_own && policies.size() > 1
+                                ? TRY_IN("--template", open_allowed(policies, file, Access::read))
+                                : TRY_IN("--template", open_at(AT_FDCWD, file, O_PATH));
+    const std::string text = TRY_IN("--template", read_document(concat("/proc/self/fd/", opened.get())));
     const Template recipe = TRY(parse_template(text, file));
     HostRoot root;
     root.skeleton.directories = {"dev", "proc", "tmp", "workspace", "etc"};
     add_names(root, user, network);
     for (const std::string& pattern : recipe.show) {
         for (const std::string& path : expand(pattern)) {
-            root.mounts.push_back(shown(path));
+            Mount& mount = root.mounts.emplace_back(shown(path));
+            if (callers_own) {
+                root.sources.push_back(TRY_IN(concat("--template ", file), open_allowed(policies, path, Access::read)));
+                mount.source = concat("/proc/self/fd/", root.sources.back().get());
+            }
             add_parents(path.substr(1), root.skeleton);
         }
     }

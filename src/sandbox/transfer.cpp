@@ -32,7 +32,7 @@ Result<Transfers> Transfers::open(const SandboxJob& job, const Policies& policie
         const std::string label = concat("--copy-out ", quoted(copy.destination));
         const bool into = is_directory(copy.destination);
         UniqueFd directory = TRY_IN(label, into ? open_allowed(policies, copy.destination, Access::write)
-                                                : open_parent_allowed(policies, copy.destination));
+                                                : open_parent_allowed(policies, copy.destination, Access::write));
         transfers.out_.push_back(
             {std::move(directory), last_part(into ? copy.source : copy.destination), copy.source, label});
     }

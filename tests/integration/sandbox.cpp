@@ -1,6 +1,8 @@
 // Jobs in sandboxes, for tests.
 #include "sandbox.hpp"
 
+#include <sys/mount.h>
+
 namespace pinfold::integration {
 
 Ended run_job(const Bundle& bundle, const Job& job) {
@@ -24,6 +26,16 @@ SpawnOptions normal_user(Bundle& bundle) {
     bundle.make_rootless(kNobodySpecial);
     return {.uid = kNobodySpecial, .env = {"HOME=/", "XDG_RUNTIME_DIR="}};
 }
+
+static fs::path etc_with(const fs::path& target, const std::string& policy) {
+    fs::copy("/etc", target, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    fs::create_directories(target / "pinfold");
+    write_text(target / "pinfold/policy.json", policy);
+    return target;
+}
+
+SystemPolicy::SystemPolicy(const Bundle& bundle, const std::string& text)
+    : etc_(etc_with(bundle.host() / "etc", text), "/etc", "", MS_BIND) {}
 
 double brief_seconds() { return testing::slow_machine() ? 5 : 1; }
 std::string brief() { return std::to_string(int(brief_seconds() * 1000)) + "ms"; }

@@ -25,6 +25,17 @@ Judged judge_job(const Bundle& bundle, Job job);
 // The job of a normal user, to whom the bundle's directory then belongs.
 SpawnOptions normal_user(Bundle& bundle);
 
+// A copy of /etc with a policy in it, seen by this program and by what it starts. Declare it after the Bundle.
+class SystemPolicy {
+public:
+    SystemPolicy(const Bundle& bundle, const std::string& text);
+
+    const fs::path path = "/etc/pinfold/policy.json";
+
+private:
+    MountGuard etc_;
+};
+
 // A deadline that a job which does not end by itself is worth; whatever else it does, it has done by then.
 std::string brief();
 double brief_seconds();

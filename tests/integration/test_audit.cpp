@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "harness.hpp"
+#include "sandbox.hpp"
 
 using namespace pinfold::integration;
 
@@ -51,25 +51,6 @@ private:
 };
 
 using Names = std::vector<std::string>;
-
-// A copy of /etc with a policy in it, seen by this program and by what it starts.
-class SystemPolicy {
-public:
-    SystemPolicy(const Bundle& bundle, const std::string& text)
-        : etc_(copy(bundle.host() / "etc", text), "/etc", "", MS_BIND) {}
-
-    const fs::path path = "/etc/pinfold/policy.json";
-
-private:
-    static fs::path copy(const fs::path& target, const std::string& text) {
-        fs::copy("/etc", target, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-        fs::create_directories(target / "pinfold");
-        write_text(target / "pinfold/policy.json", text);
-        return target;
-    }
-
-    MountGuard etc_;
-};
 
 std::string quoted_path(const fs::path& path) { return json(path.string()).dump(); }
 

@@ -83,9 +83,9 @@ for my $type (SOCK_STREAM, SOCK_DGRAM) {
 socket(my $out, AF_INET, SOCK_STREAM, 0) or die $!;
 connect($out, pack_sockaddr_in(80, inet_aton("192.0.2.1"))) or print $!{ENETUNREACH} ? "unreachable\n" : "$!\n";
 )";
-    Bundle bundle;
-    const SpawnOptions user = normal_user(bundle);
-    for (const SpawnOptions& spawn : {SpawnOptions{}, user}) {
+    for (const bool rootless : {false, true}) {
+        Bundle bundle;
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
         const Ended ended = run_job(bundle, {{}, {"perl", "-e", kScript}, spawn});
         CHECK(ended.err == "");
         CHECK(ended.out == "met\nmet\nmet\nmet\nunreachable\n");
@@ -226,7 +226,7 @@ TEST_CASE("sandbox: what is wrong is told before anything is made") {
         {{{"--timeout", "0s"}, {"true"}, {}}, "timeout_seconds: allowed: a number from 0.001"},
         {{{"--user", "root"}, {"true"}, {}}, "--user 'root': expected UID or UID:GID"},
         {{{"--seccomp", "none"}, {"true"}, {}}, "none"},
-        {{{"--rootfs", "/nonexistent"}, {"true"}, {}}, "--rootfs: '/nonexistent'"},
+        {{{"--rootfs", "/nonexistent"}, {"true"}, {}}, "--rootfs: open /nonexistent"},
         {{{"--bind", "/nonexistent"}, {"true"}, {}}, "--bind '/nonexistent'"},
         {{{"--bind", "/tmp:there"}, {"true"}, {}}, "the destination 'there' is not absolute"},
         {{{}, {"/nonexistent"}, {}}, "\"/nonexistent\""},

@@ -249,7 +249,7 @@ TEST_CASE("paths: an entry to be made needs its own place allowed, not that of i
     Files files;
     const std::vector<MountPolicy> policies = {files.policy};
     const std::string home = files.dir.file("home/ann");
-    const auto parent_of = [&](const std::string& path) { return open_parent_allowed(policies, path); };
+    const auto parent_of = [&](const std::string& path) { return open_parent_allowed(policies, path, Access::write); };
     const Result<UniqueFd> parent = parent_of(home + "/new");
     REQUIRE(parent);
     struct stat expected {};

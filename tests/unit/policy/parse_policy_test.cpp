@@ -22,7 +22,7 @@ TEST_CASE("policy: every member is read") {
         "network": ["none", "pasta"], "max_sandboxes": 8,
         "profiles": ["default", "/etc/pinfold/own.json"], "allow_profile_files": false,
         "allowed_read_paths": ["/usr", "~/work/"], "allowed_write_paths": [], "forbidden_paths": ["/srv/*/keys"],
-        "audit": "/var/log/pinfold/audit.log"})",
+        "runtimes": ["runc"], "verbs": ["sandbox", "seccomp show"], "audit": "/var/log/pinfold/audit.log"})",
                                        "p.json")
                               .value();
     CHECK(policy.limits.cpu_cores == 1.5);
@@ -38,6 +38,8 @@ TEST_CASE("policy: every member is read") {
     CHECK(policy.mounts.allowed_write_paths == std::vector<std::string>{});
     CHECK(policy.mounts.forbidden_paths == std::vector<std::string>{"/srv/*/keys"});
     CHECK(policy.mounts.origin == "p.json");
+    CHECK(policy.runtimes == std::vector<std::string>{"runc"});
+    CHECK(policy.verbs == std::vector<std::string>{"sandbox", "seccomp show"});
     CHECK(policy.audit == "/var/log/pinfold/audit.log");
 }
 
@@ -71,4 +73,5 @@ TEST_CASE("policy: what is no object, no JSON, or a limit of nothing is refused"
     CHECK(says(mistakes(R"({"audit": "/a", "audit": "/b"})"), "audit"));
     CHECK(says(mistakes(R"({"limits": {"cpu_cores": 0}})"), "above 0"));
     CHECK(says(mistakes(R"({"limits": null})"), "unknown, or null"));
+    CHECK(says(mistakes(R"({"verbs": ["sandbox", "seccomp"]})"), "verbs[1]: found \"seccomp\""));
 }

@@ -1,0 +1,158 @@
+// What a caller names, against the policies.
+#include "policy/gate.hpp"
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <span>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "policy/verbs.hpp"
+
+namespace pinfold {
+
+namespace {
+
+constexpr std::string_view kByNumber = "/proc/self/fd/";
+
+std::string_view value_of(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+// sudo tells which program it was asked for. Where that is another one, an engine as a rule, our caller is that
+// program. By its name as well: we may run from a protected copy of our file.
+bool sudo_started_another() {
+    const std::string_view command = value_of("SUDO_COMMAND");
+    const std::string program(command.substr(0, command.find(' ')));
+    struct stat asked {};
+    struct stat own {};
+    return !program.substr(program.rfind('/') + 1).starts_with("pinfold") && ::stat(program.c_str(), &asked) == 0 &&
+           ::stat("/proc/self/exe", &own) == 0 && (asked.st_ino != own.st_ino || asked.st_dev != own.st_dev);
+}
+
+Error refusal(const std::string& reason) { return Error{kPolicyRefusal, concat("policy: ", reason), {}}; }
+
+std::string_view without_slashes(std::string_view path) {
+    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+    return path;
+}
+
+}  // namespace
+
+bool has_borrowed_rights() {
+    if (::getauxval(AT_SECURE) != 0 || ::getuid() != ::geteuid()) return true;
+    const auto names_another = [](const char* name, std::string_view root) {
+        return !value_of(name).empty() && value_of(name) != root;
+    };
+    if (names_another("PKEXEC_UID", "0") || names_another("DOAS_USER", "root")) return true;
+    return names_another("SUDO_UID", "0") && !sudo_started_another();
+}
+
+Result<Gate> Gate::open(const std::string& verb, const std::string& added) {
+    Gate gate(verb, has_borrowed_rights());
+    gate.policies_ = TRY(load_policies(""));
+    if (added.empty()) return gate;
+    // Its mistakes are told with its words: whoever may not read it must not get that far.
+    std::string file = added;
+    if (gate.governs()) TRY_IN("--policy", gate.admit_here(PathUse::read, file));
+    TRY(add_policy(gate.policies_, file, added));
+    return gate;
+}
+
+bool Gate::governs() const { return has_policy() && (borrowed_ || !is_engine_verb(verb_)); }
+
+Result<void> Gate::check_verb() const {
+    for (const Policy& policy : std::span(policies_).subspan(1)) {  // the built-in one has nothing to say of verbs
+        const bool allowed = policy.verbs ? std::ranges::find(*policy.verbs, verb_) != policy.verbs->end()
+                                          : !borrowed_ || is_safe_verb(verb_);
+        if (allowed) continue;
+        return refusal(concat("verbs: ", quoted(verb_), " is not allowed (", policy.mounts.origin, ")"))
+            .with_hint("pinfold-policy(5) tells who may call what");
+    }
+    return {};
+}
+
+Result<void> Gate::admit(const std::string& option, PathUse use, std::string& path) {
+    if (path.empty() || path == "-" || !governs()) return {};
+    TRY_IN(option, admit_here(use, path));
+    return {};
+}
+
+Result<UniqueFd> Gate::open_to_read(const std::string& path) const {
+    if (path == "-" || !governs()) return UniqueFd();
+    return open_allowed(policies_, path, Access::read);
+}
+
+Result<void> Gate::admit_here(PathUse use, std::string& path) {
+    switch (use) {
+        case PathUse::read: hold(TRY(open_allowed(policies_, path, Access::read)), "", path); return {};
+        case PathUse::source: return admit_entry(path, Access::read);
+        case PathUse::entry: return admit_entry(path, Access::write);
+        case PathUse::append: return admit_append(path);
+        case PathUse::socket: return refusal("a socket of the caller's is not connected to");
+        case PathUse::profile: return admit_profile(path);
+        case PathUse::state_root: return admit_state_root(path);
+    }
+    return {};
+}
+
+Result<void> Gate::admit_entry(std::string& path, Access access) {
+    const std::string plain(without_slashes(path));
+    const std::string name = plain.substr(plain.rfind('/') + 1);
+    if (name.empty() || name == "." || name == "..") {
+        hold(TRY(open_allowed(policies_, plain, access)), "/.", path);
+    } else {
+        hold(TRY(open_parent_allowed(policies_, plain, access)), concat('/', name), path);
+    }
+    return {};
+}
+
+// Opened here, where no link is followed: whoever owns the directory could put one in the place of the file.
+Result<void> Gate::admit_append(std::string& path) {
+    std::string entry = path;
+    TRY(admit_entry(entry, Access::write));
+    UniqueFd file = TRY(open_at(AT_FDCWD, entry, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0644));
+    struct stat info {};
+    if (::fstat(file.get(), &info) != 0) return errno_error("stat");
+    if (!S_ISREG(info.st_mode) || info.st_nlink > 1) return refusal("it is no file, or one with several names");
+    hold(std::move(file), "", path);
+    return {};
+}
+
+Result<void> Gate::admit_profile(std::string& path) {
+    UniqueFd file = TRY(open_profile_allowed(policies_, path));
+    if (file) hold(std::move(file), "", path);
+    return {};
+}
+
+// Of the states of others a caller could make anything. (Whoever counts sandboxes looks at the directory itself.)
+Result<void> Gate::admit_state_root(const std::string& path) const {
+    if (!binds_caller()) return {};
+    return refusal(concat("only the default state directory can be used, not ", path)).with_hint("leave out --root");
+}
+
+void Gate::hold(UniqueFd fd, std::string_view rest, std::string& path) {
+    std::string name = concat(kByNumber, fd.get(), rest);
+    held_.push_back({std::move(fd), name, path});
+    path = std::move(name);
+}
+
+std::string Gate::in_callers_words(std::string text) const {
+    for (const Held& held : held_) {
+        for (size_t at = 0; (at = text.find(held.name, at)) != std::string::npos;) {
+            const size_t end = at + held.name.size();
+            const bool is_longer = end < text.size() && text[end] >= '0' && text[end] <= '9';
+            if (!is_longer) text.replace(at, held.name.size(), held.callers);
+            at += is_longer ? held.name.size() : held.callers.size();
+        }
+    }
+    return text;
+}
+
+}  // namespace pinfold

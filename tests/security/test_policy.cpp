@@ -1,0 +1,415 @@
+// A policy that binds: every verb and every option that names something of the host's, tried by a caller who has root's
+// rights from sudo(8) and wants more than the policy gives.
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+#include "attacks.hpp"
+#include "sandbox.hpp"
+
+using namespace pinfold::integration;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string quoted(const fs::path& path) { return json(path.string()).dump(); }
+
+const std::string& program() { return runtime_command()[0]; }
+
+Words line_of(const Words& words) {
+    Words line = runtime_command();
+    line.insert(line.end(), words.begin(), words.end());
+    return line;
+}
+
+// As sudo(8) starts it.
+SpawnOptions by_sudo() { return {.env = {"SUDO_UID=65000", "SUDO_COMMAND=" + program() + " sandbox"}}; }
+
+Ended call(const Words& words, const SpawnOptions& spawn = by_sudo()) { return run_program(line_of(words), spawn); }
+
+// A machine with a policy, and with nothing in its default state directory.
+struct Machine {
+    explicit Machine(const std::string& policy) : system(bundle, policy), run("tmpfs", "/run", "tmpfs", 0) {}
+
+    Bundle bundle;
+    SystemPolicy system;
+    MountGuard run;
+};
+
+// Forbidden by the policy, and open to everyone.
+class Forbidden {
+public:
+    Forbidden() {
+        fs::create_directories(path());
+        write_text(secret(), kText);
+    }
+    ~Forbidden() { fs::remove_all(path()); }
+    Forbidden(const Forbidden&) = delete;
+    Forbidden& operator=(const Forbidden&) = delete;
+
+    static constexpr const char* kText = "the host's own";
+    static fs::path path() { return playground() / "forbidden"; }
+    static fs::path secret() { return path() / "secret"; }
+    static bool untouched() {
+        return read_text(secret()) == kText && std::distance(fs::directory_iterator(path()), {}) == 1;
+    }
+    static std::string policy(const std::string& more = "") {
+        return "{\"forbidden_paths\": [" + quoted(path()) + "]" + (more.empty() ? "" : ", " + more) + "}";
+    }
+};
+
+bool refused(const Ended& ended, const std::string& words = "policy: ") {
+    const bool told =
+        ended.out.find(Forbidden::kText) != std::string::npos || ended.err.find(Forbidden::kText) != std::string::npos;
+    INFO(ended.err);
+    return ended.status != 0 && ended.err.find(words) != std::string::npos && !told && Forbidden::untouched();
+}
+
+struct Option {
+    Words verb;
+    std::string name;   // empty: a positional argument
+    std::string value;  // as the help calls it
+};
+
+std::string help_of(Words verb) {
+    verb.emplace_back("--help");
+    return run_program(line_of(verb)).out;
+}
+
+std::vector<std::string> matches_of(const std::string& text, const std::regex& pattern) {
+    std::vector<std::string> found;
+    for (std::sregex_iterator one(text.begin(), text.end(), pattern), end; one != end; ++one)
+        found.push_back((*one)[1]);
+    return found;
+}
+
+std::vector<Words> all_verbs() {
+    std::vector<Words> verbs;
+    const std::regex line("\n  ([a-z]+) +[a-z]");
+    for (const std::string& name : matches_of(help_of({}), line)) {
+        const std::string help = help_of({name});
+        if (help.find("Subcommands:") == std::string::npos) verbs.push_back({name});
+        else
+            for (const std::string& below : matches_of(help, line)) verbs.push_back({name, below});
+    }
+    return verbs;
+}
+
+// From the parser's own table, which the help is made of.
+std::vector<Option> options_of(const Words& verb) {
+    std::vector<Option> options;
+    std::istringstream lines(help_of(verb));
+    const std::regex option(R"(^  (?:-.,)?(--[a-z-]+)(?:,!--[a-z-]+)? ([A-Z]\S*)(?: .*)?$)");
+    const std::regex positional(R"(^  ([A-Z]+) TEXT.*$)");
+    std::smatch found;
+    for (std::string line; std::getline(lines, line);) {
+        if (std::regex_match(line, found, option)) {
+            const std::string value = found[2];
+            options.push_back({verb, found[1], value == "NAME=VALUE" ? value : value.substr(0, value.find('='))});
+        } else if (std::regex_match(line, found, positional)) {
+            options.push_back({verb, "", found[1]});
+        }
+    }
+    return options;
+}
+
+std::string value_for(const Option& option) {
+    const std::string vault = Forbidden::path(), secret = Forbidden::secret(), entry = Forbidden::path() / "new";
+    if (option.name == "--cwd" || option.name == "--apparmor") return "";  // in the container; not a file
+    const std::string& kind = option.value;
+    if (option.name == "--copy-in") return secret + ":/tmp/x";
+    if (option.name == "--copy-out") return "/etc/passwd:" + entry;
+    if (kind == "SRC[:DST]") return vault + ":/x";
+    if (kind == "DIR") return vault;
+    if (kind == "TARGET" || option.name == "--pid-file" || option.name == "--result") return entry;
+    if (kind == "FILE" || kind == "NAME" || kind == "PROFILE" || kind == "OTHER" || kind == "RUNTIME" ||
+        kind == "SOCKET" || kind == "SOURCE") {
+        return secret;
+    }
+    static const Words kOthers = {"TIME", "SIZE", "N",     "ID",       "USER",  "GID",    "CAP",        "LABEL",
+                                  "PATH", "LIST", "PORTS", "LANGUAGE", "EVENT", "SIGNAL", "NAME=VALUE", "UID[:GID]"};
+    CAPTURE(option.name);
+    CAPTURE(kind);
+    // A new kind of value: does it name something of the host's?
+    CHECK(std::find(kOthers.begin(), kOthers.end(), kind) != kOthers.end());
+    return "";
+}
+
+// The verb with this option and whatever else it cannot be without.
+Words with(const Option& option, const std::string& value, const std::vector<Option>& all) {
+    Words words = option.verb;
+    if (!option.name.empty()) words.insert(words.end(), {option.name, value});
+    for (const Option& other : all) {
+        if (!other.name.empty()) continue;
+        const bool is_it = option.name.empty() && other.value == option.value;
+        words.push_back(is_it                                                ? value
+                        : other.value == "SOURCE" || other.value == "TARGET" ? "box:/tmp/x"
+                        : other.value == "SIGNAL"                            ? "TERM"
+                        : other.value == "FILE"                              ? "/dev/null"
+                        : other.value == "ID"                                ? "box"
+                                                                             : "default");
+    }
+    const std::string& last = option.verb.back();
+    if (last == "sandbox" || last == "learn" || last == "exec") words.emplace_back("true");
+    return words;
+}
+
+}  // namespace
+
+TEST_CASE("policy: every option that names a path, of every verb, against a forbidden directory") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;
+    std::string names;
+    for (const Words& verb : all_verbs()) {
+        names += (names.empty() ? "\"" : ", \"") + verb[0] + (verb.size() > 1 ? " " + verb[1] : "") + "\"";
+    }
+    const Machine machine(Forbidden::policy("\"verbs\": [" + names + "]"));
+    const auto words_of = [](const Option& option) {
+        return option.name == "--root"     ? "only the default state directory"
+               : option.value == "SOCKET"  ? "policy: a socket"
+               : option.value == "RUNTIME" ? "policy: runtimes"
+                                           : "policy: forbidden_paths";
+    };
+    int tried = 0;
+    for (const Option& option : options_of({})) {
+        const std::string value = value_for(option);
+        if (value.empty()) continue;
+        WITHSTANDS(option.name, refused(call({option.name, value, "sandbox", "--", "true"}), words_of(option)));
+        WITHSTANDS(option.name, refused(call({option.name, value, "state", "box"}), words_of(option)));
+        ++tried;
+    }
+    for (const Words& verb : all_verbs()) {
+        const std::vector<Option> options = options_of(verb);
+        for (const Option& option : options) {
+            const std::string value = value_for(option);
+            if (value.empty()) continue;
+            const Words line = with(option, value, options);
+            WITHSTANDS(verb[0] + " " + option.name + " " + option.value, refused(call(line), words_of(option)));
+            ++tried;
+        }
+    }
+    // A script is named by an argument.
+    WITHSTANDS("--lang", refused(call({"sandbox", "--lang", "bash", Forbidden::secret()}), "policy: forbidden_paths"));
+    CHECK(tried > 45);
+}
+
+TEST_CASE("policy: what it allows works, by whatever name") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;
+    const Machine machine(Forbidden::policy("\"limits\": {\"memory_mb\": 1024}"));
+    const fs::path host = machine.bundle.host();
+    write_text(host / "data", "data\n");
+    const Ended job = call({"--log", host / "log", "--audit", host / "audit", "sandbox", "--result", host / "result",
+                            "--copy-in", (host / "data").string() + ":/tmp/data", "--copy-out",
+                            "/tmp/data:" + (host / "back").string(), "--", "cat", "/tmp/data"});
+    CHECK_MESSAGE(job.out == "data\n", job.err);
+    CHECK(json::parse(read_text(host / "result"))["status"] == "exited");
+    CHECK(read_text(host / "back") == "data\n");
+    CHECK(read_text(host / "audit").find("\"end\"") != std::string::npos);
+    CHECK(fs::exists(host / "log"));
+    REQUIRE(call({"sandbox", "-d", "--name", "box"}).status == 0);
+    CHECK(call({"cp", host / "data", "box:/tmp/copy"}).status == 0);
+    CHECK(call({"exec", "box", "cat", "/tmp/copy"}).out == "data\n");
+    fs::create_directory(host / "own");
+    CHECK(call({"cp", "box:/tmp/copy", host / "own"}).status == 0);
+    CHECK(read_text(host / "own/copy") == "data\n");
+    CHECK(call({"list", "-q"}).out == "box\n");
+    CHECK(call({"delete", "--force", "box"}).status == 0);
+}
+
+TEST_CASE("policy: a link in the caller's own directory leads nowhere") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;
+    const Machine machine(Forbidden::policy());
+    const fs::path own = machine.bundle.host() / "own";
+    fs::create_directory(own);
+    for (const char* option : {"--log", "--audit"}) {
+        plant(own / "link", Forbidden::secret());
+        call({option, own / "link", "sandbox", "--debug", "--", "true"});
+        WITHSTANDS(option, Forbidden::untouched());
+        plant(own / "link", Forbidden::path() / "new");
+        call({option, own / "link", "list"});
+        WITHSTANDS(option, Forbidden::untouched());
+    }
+    plant(own / "link", Forbidden::secret());
+    call({"sandbox", "--result", own / "link", "--", "true"});
+    WITHSTANDS("--result", Forbidden::untouched());
+    plant(own / "link", Forbidden::path());
+    WITHSTANDS("--rootfs", refused(call({"sandbox", "--rootfs", own / "link", "--", "true"})));
+    WITHSTANDS("--result below a link", refused(call({"sandbox", "--result", own / "link/new", "--", "true"})));
+}
+
+TEST_CASE("policy: roots are judged like directories that are bound, whoever calls") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;
+    const Machine machine(Forbidden::policy());
+    machine.bundle.write_config();
+    const fs::path host = machine.bundle.host();
+    fs::create_directories(host / "bundle");
+    json config = machine.bundle.config;
+    config["root"]["path"] = Forbidden::path().string();
+    write_text(host / "bundle/config.json", config.dump());
+    write_text(host / "recipe.json",
+               json{{"description", "x"}, {"show", {"/usr", Forbidden::secret().string()}}}.dump());
+    for (const SpawnOptions& spawn : {by_sudo(), SpawnOptions{}}) {
+        WITHSTANDS("--rootfs", refused(call({"sandbox", "--rootfs", Forbidden::path(), "--", "true"}, spawn)));
+        WITHSTANDS("--log", refused(call({"--log", Forbidden::path() / "new", "sandbox", "--", "true"}, spawn)));
+        WITHSTANDS("above it", refused(call({"sandbox", "--rootfs", playground(), "--", "true"}, spawn)));
+        WITHSTANDS("--bundle", refused(call({"sandbox", "--bundle", host / "bundle"}, spawn)));
+        WITHSTANDS("--template", refused(call({"sandbox", "--template", host / "recipe.json", "--", "true"}, spawn)));
+        WITHSTANDS("built in", refused(call({"sandbox", "--rootfs", "/", "--", "true"}, spawn), "forbidden_paths"));
+    }
+    // What pinfold shows by itself, too.
+    write_text(machine.system.path, R"({"forbidden_paths": ["/usr/lib"]})");
+    WITHSTANDS("the default root", refused(call({"sandbox", "--", "true"}, {})));
+}
+
+TEST_CASE("policy: by sudo only sandboxes, and what can be done with one") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;
+    Machine machine(Forbidden::policy("\"limits\": {\"memory_mb\": 256, \"max_processes\": 60}"));
+    machine.bundle.probe({"wait-signal"}).write_config();
+    const fs::path bundle = machine.bundle.path();
+    for (const Words& words : {Words{"run", "-b", bundle, "x"},
+                               {"create", "-b", bundle, "x"},
+                               {"start", "x"},
+                               {"update", "--memory", "1m", "x"},
+                               {"spec", "-b", bundle},
+                               {"audit", "show", "/etc/passwd"},
+                               {"seccomp", "learn", "--", "true"}}) {
+        WITHSTANDS(words[0], refused(call(words), "policy: verbs"));
+        const SpawnOptions by_doas{.env = {"DOAS_USER=ann"}}, by_pkexec{.env = {"PKEXEC_UID=65000"}};
+        WITHSTANDS(words[0], refused(call(words, by_doas), "policy: verbs"));
+        WITHSTANDS(words[0], refused(call(words, by_pkexec), "policy: verbs"));
+    }
+    // Root itself, and an engine that somebody has started by sudo, go on as ever, and where they like.
+    const SpawnOptions engine{.env = {"SUDO_UID=65000", "SUDO_COMMAND=/usr/bin/env podman"}};
+    const Words create = {
+        "--log", Forbidden::path() / "log", "create", "--pid-file", Forbidden::path() / "pid", "-b", bundle, "engines"};
+    const Ended created = call(create, engine);
+    CHECK_MESSAGE(created.status == 0, created.err);
+    CHECK(fs::remove(Forbidden::path() / "pid"));
+    CHECK(fs::remove(Forbidden::path() / "log"));
+    CHECK(call({"start", "engines"}, {}).status == 0);
+    CHECK(call({"exec", "-c", "CAP_SYS_ADMIN", "engines", "/probe", "exit", "0"}, {}).status == 0);
+    const Ended updated = call({"update", "--pids-limit", "500", "engines"}, {});  // not every host has groups for it
+    CHECK_MESSAGE(updated.err.find("policy") == std::string::npos, updated.err);
+    for (const Words& words : {Words{"exec", "engines", "/probe", "report"},
+                               {"kill", "engines"},
+                               {"state", "engines"},
+                               {"delete", "--force", "engines"},
+                               {"cp", "engines:/probe", machine.bundle.host() / "x"}}) {
+        WITHSTANDS(words[0], refused(call(words), "policy: container 'engines' is no sandbox"));
+    }
+    CHECK(call({"delete", "--force", "engines"}, {}).status == 0);
+    // In a sandbox nobody gets more than it was started with.
+    REQUIRE(call({"sandbox", "-d", "--memory", "64m", "--name", "box"}).status == 0);
+    CHECK(call({"exec", "box", "true"}).status == 0);
+    const Ended root = call({"exec", "-u", "0", "box", "grep", "Cap[EPB]", "/proc/self/status"});
+    WITHSTANDS("exec -u 0",
+               root.status == 0 &&
+                   root.out.find_first_of("123456789abcdef", root.out.find("CapPrm:") + 7) > root.out.find("CapEff:"));
+    write_text(machine.bundle.host() / "process.json",
+               R"({"args": ["true"], "cwd": "/", "user": {"uid": 0, "gid": 0}})");
+    for (const SpawnOptions& spawn : {by_sudo(), SpawnOptions{}}) {
+        WITHSTANDS("exec -c", refused(call({"exec", "-u", "0", "-c", "CAP_SYS_ADMIN", "box", "true"}, spawn)));
+        WITHSTANDS("exec -p", refused(call({"exec", "-p", machine.bundle.host() / "process.json", "box"}, spawn)));
+    }
+    for (const Words& more : {Words{"--memory", "1g"},
+                              {"--memory", "-1"},
+                              {"--memory-swap", "-1"},
+                              {"--pids-limit", "-1"},
+                              {"--pids-limit", "100"}}) {
+        WITHSTANDS(more[0], refused(call({"update", more[0], more[1], "box"}, {}), "policy: limits."));
+    }
+    CHECK(call({"update", "--pids-limit", "50", "box"}, {}).status == 0);
+    WITHSTANDS("without groups", refused(call({"--cgroup-manager", "disabled", "sandbox", "--", "true"})));
+    CHECK(call({"delete", "--force", "box"}).status == 0);
+    // What a policy lists holds for everybody.
+    write_text(machine.system.path, R"({"verbs": ["sandbox", "list"]})");
+    WITHSTANDS("run", refused(call({"run", "-b", bundle, "x"}, {}), "policy: verbs: 'run'"));
+    CHECK(call({"list"}, {}).status == 0);
+}
+
+TEST_CASE("policy: a sandbox that stays lives no longer than one that does not") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Machine machine(R"({"limits": {"timeout_seconds": 1}})");
+    REQUIRE(call({"sandbox", "-d", "--name", "box"}).status == 0);
+    const auto start = std::chrono::steady_clock::now();
+    while (json::parse(call({"state", "box"}).out)["status"] != "stopped") {
+        if (std::chrono::steady_clock::now() - start > patience()) FAIL("the sandbox still runs");
+    }
+    CHECK(call({"delete", "box"}).status == 0);
+    WITHSTANDS("--timeout", call({"sandbox", "-d", "--timeout", "1h", "--name", "box"}).err.find("3600 is above 1") !=
+                                std::string::npos);
+}
+
+// The rule that is shipped, by sudo itself, with what an attacker would add to what it allows.
+TEST_CASE("policy: the shipped rule for sudo gives sandboxes and nothing else") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists("/usr/bin/sudo")) SKIP_TEST("needs sudo");
+    const Forbidden vault;
+    const Machine machine(Forbidden::policy("\"limits\": {\"timeout_seconds\": 60}"));
+    std::string rule = read_text(PINFOLD_SUDOERS);
+    const std::string installed = "/usr/bin/pinfold";
+    for (size_t at; (at = rule.find(installed + " ")) != rule.npos || (at = rule.find(installed + ",")) != rule.npos;) {
+        rule.replace(at, installed.size(), "/PROGRAM");
+    }
+    for (size_t at; (at = rule.find("/PROGRAM")) != rule.npos;) rule.replace(at, 8, program());
+    fs::remove("/etc/sudoers");
+    write_text("/etc/sudoers", rule);
+    REQUIRE(::chmod("/etc/sudoers", 0440) == 0);
+    const std::string id = std::to_string(kNobodySpecial);
+    write_text("/etc/passwd", read_text("/etc/passwd") + "stranger:x:" + id + ":" + id + "::/:/bin/sh\n");
+    write_text("/etc/group", read_text("/etc/group") + "sandbox:x:" + id + ":stranger\n");
+    write_text("/etc/shadow", read_text("/etc/shadow") + "stranger:*:19000:0:99999:7:::\n");
+    const auto sudo = [&](Words words, Words before = {}) {
+        Words line = {"/usr/bin/sudo", "-n"};
+        line.insert(line.end(), before.begin(), before.end());
+        line.push_back(program());
+        line.insert(line.end(), words.begin(), words.end());
+        return run_program(line, {.uid = kNobodySpecial});
+    };
+    const Ended allowed = sudo({"sandbox", "--", "echo", "inside"});
+    REQUIRE_MESSAGE(allowed.out == "inside\n", allowed.err);
+    const std::string secret = Forbidden::secret(), entry = Forbidden::path() / "new";
+    const std::vector<Words> attacks = {
+        {"sandbox", "--rootfs", "/", "--", "cat", "/etc/shadow"},
+        {"sandbox", "--ro-bind", "/etc/shadow:/tmp/x", "--", "cat", "/tmp/x"},
+        {"sandbox", "--copy-in", secret + ":/tmp/x", "--", "cat", "/tmp/x"},
+        {"sandbox", "--result", entry, "--", "true"},
+        {"sandbox", "--runtime", secret, "--", "true"},
+        {"sandbox", "--lang", "bash", secret},
+        {"sandbox", "--limits", secret, "--", "true"},
+        {"sandbox", "--seccomp", secret, "--", "true"},
+        {"sandbox", "--timeout", "2h", "--", "true"},
+        {"--root", "/tmp/other", "sandbox", "--", "true"},
+        {"--log", entry, "sandbox", "--", "true"},
+        {"run", "-b", machine.bundle.path(), "x"},
+        {"sandbox", "run", "--log", entry},
+        {"spec", "-b", Forbidden::path()},
+    };
+    for (const Words& words : attacks) {
+        const Ended ended = sudo(words);
+        WITHSTANDS(words[0] + " " + words[1], refused(ended, ""));
+    }
+    // The variables that tell of sudo are sudo's to set.
+    const Words run_it = {"run", "-b", machine.bundle.path(), "x"};
+    for (const Words& before : {Words{"SUDO_UID=0"}, {"-E"}, {"PATH=/tmp", "SUDO_COMMAND=/bin/sh"}}) {
+        WITHSTANDS(before[0], refused(sudo(run_it, before), ""));
+        const Ended ended = sudo({"sandbox", "--result", entry, "--", "true"}, before);
+        WITHSTANDS(before[0], refused(ended, ""));
+    }
+}
