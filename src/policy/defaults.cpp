@@ -14,7 +14,7 @@ std::vector<std::string> default_forbidden_paths() {
         "/run/docker.sock", "/var/run/docker.sock", "/run/docker", "/run/containerd", "/run/podman", "/run/crio",
         "/run/buildkit", "/run/dbus", "/run/systemd", "/run/pinfold", "/run/user/*/podman", "/run/user/*/docker",
         "/run/user/*/docker.sock", "/run/user/*/bus", "/run/user/*/systemd", "/run/user/*/gnupg", "/run/user/*/keyring",
-        "/run/user/*/pinfold"};
+        "/run/user/*/pinfold", "/tmp/.pinfold-*"};
     // Keys and tokens, of the caller and of everybody.
     for (const char* home : {"~", "/home/*"}) {
         for (const char* name : {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".config"}) {

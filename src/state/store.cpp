@@ -38,19 +38,49 @@ constexpr const char* kUnfinishedSocket = "start.new";
 constexpr const char* kStartSocket = "start";
 constexpr const char* kUnfinishedFile = "new";
 
+constexpr const char* kOwnRoot = "name a directory of your own with --root";
+
+bool is_ours(const struct stat& info) { return info.st_uid == ::geteuid() || info.st_uid == 0; }
+
+// Whoever can write to it says which processes a container has, whose groups are removed with it, and which programs
+// are its hooks: pinfold would do that with our rights.
+Result<void> require_own(const struct stat& info, const std::string& root) {
+    if (!S_ISDIR(info.st_mode) && !S_ISLNK(info.st_mode)) return errno_error(ENOTDIR, concat("open ", root));
+    if (!is_ours(info)) {
+        return plain_error(
+                   concat("the state directory ", root, " belongs to user ", info.st_uid, ", who could change it"))
+            .with_hint(concat(kOwnRoot, ", or call pinfold as that user"));
+    }
+    const bool by_group = (info.st_mode & 020) != 0 && info.st_gid != ::getegid() && info.st_gid != 0;
+    if (S_ISLNK(info.st_mode) || (!by_group && (info.st_mode & 002) == 0)) return {};
+    return plain_error(concat("the state directory ", root, " can be changed by others than its owner"))
+        .with_hint(concat("chmod go-w ", root, ", or ", kOwnRoot));
+}
+
+// A link may be in the way only if it is not somebody else's.
+Result<UniqueFd> open_own(const std::string& root) {
+    UniqueFd fd = TRY(open_at(AT_FDCWD, root, O_PATH | O_NOFOLLOW));
+    struct stat info {};
+    if (::fstat(fd.get(), &info) != 0) return errno_error(concat("stat ", root));
+    TRY(require_own(info, root));
+    if (!S_ISLNK(info.st_mode)) return fd;
+    fd = TRY(open_at(AT_FDCWD, root, O_PATH | O_DIRECTORY));
+    if (::fstat(fd.get(), &info) != 0) return errno_error(concat("stat ", root));
+    TRY(require_own(info, root));
+    return fd;
+}
+
 Result<UniqueFd> open_state_root(const std::string& root) {
-    UniqueFd fd(::open(root.c_str(), O_DIRECTORY | O_PATH | O_CLOEXEC));
-    if (fd) return fd;
-    if (errno == EACCES)
-        return errno_error(concat("open ", root)).with_hint("name a directory of your own with --root");
-    if (errno != ENOENT) return errno_error(concat("open ", root));
+    Result<UniqueFd> fd = open_own(root);
+    if (!fd && fd.error().code == EACCES) return std::move(fd).error().with_hint(kOwnRoot);
+    if (fd || fd.error().code != ENOENT) return fd;
     for (size_t slash = root.find('/', 1);; slash = root.find('/', slash + 1)) {
         if (::mkdir(root.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST) {
-            return errno_error(concat("make ", root)).with_hint("name a directory of your own with --root");
+            return errno_error(concat("make ", root)).with_hint(kOwnRoot);
         }
         if (slash == std::string::npos) break;
     }
-    return open_at(AT_FDCWD, root, O_DIRECTORY | O_PATH);
+    return open_own(root);
 }
 
 Result<void> write_part(int fd, const char* name, std::string_view text) {
@@ -105,7 +135,9 @@ Error unknown_container(const std::string& id) {
 
 Result<UniqueFd> open_state_dir(const std::string& root, const std::string& id) {
     TRY(check_container_id(id));
-    UniqueFd dir(::open(concat(root, "/", id).c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
+    const Result<UniqueFd> own = open_own(root);
+    if (!own) return own.error().code == ENOENT ? unknown_container(id) : own.error();
+    UniqueFd dir(::openat(own->get(), id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
     if (dir) return dir;
     return errno == ENOENT ? unknown_container(id) : errno_error(concat("open ", root, "/", id));
 }
@@ -201,12 +233,26 @@ StateDir::~StateDir() {
     if (owner_ == ::getpid()) remove_directory(root_.get(), id_);
 }
 
+// What others leave alone, and let nobody in.
+static bool is_private(const std::string& directory) {
+    struct stat info {};
+    return ::lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
+           (info.st_mode & 077) == 0;
+}
+
+// A variable may be another user's, left by su(1), or missing, as in jobs of cron(8) and of CI. The last resort is in a
+// directory where anybody can take the name first: then it is not used.
 std::string default_state_root() {
-    const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
-    const bool usable = runtime_dir != nullptr && *runtime_dir != '\0';
-    const Result<bool> initial = in_initial_user_namespace();
-    const bool own = usable && (::geteuid() != 0 || (initial && !*initial));
-    return own ? concat(runtime_dir, "/pinfold") : "/run/pinfold";
+    const char* variable = std::getenv("XDG_RUNTIME_DIR");
+    const std::string named = variable == nullptr ? "" : variable;
+    if (::geteuid() == 0) {
+        const Result<bool> initial = in_initial_user_namespace();
+        return !named.empty() && initial && !*initial ? concat(named, "/pinfold") : "/run/pinfold";
+    }
+    for (const std::string& directory : {named, concat("/run/user/", ::geteuid())}) {
+        if (is_private(directory)) return concat(directory, "/pinfold");
+    }
+    return concat("/tmp/.pinfold-", ::geteuid());
 }
 
 Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord& record, std::string_view config) {
@@ -228,6 +274,7 @@ Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord
     }
     StateDir dir(std::move(root_fd), std::move(claimed).value(), record.id);
     TRY(write_record_file(dir.fd_.get(), record));
+    mark_use(root, record.id);
     TRY(write_new_file(dir.fd_.get(), kConfigFile, config));
     return dir;
 }
@@ -312,6 +359,7 @@ Result<std::string> load_config_text(const std::string& root, const std::string&
 }
 
 Result<std::vector<ContainerState>> load_all_states(const std::string& root) {
+    TRY(open_own(root));
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(root.c_str()), ::closedir);
     if (!entries) return errno_error(concat("open ", root));
     std::vector<ContainerState> states;
@@ -341,16 +389,20 @@ Result<void> forget_start_socket(const std::string& root, const std::string& id)
     return errno_error("mark as started");
 }
 
-// The time of the record's last change, since it is never changed.
+// As the time of the record's last change, since it is never changed; but by the clock that nobody sets: one that jumps
+// would make what is in use look idle.
 void mark_use(const std::string& root, const std::string& id) {
-    ::utimensat(AT_FDCWD, concat(root, "/", id, "/", kRecordFile).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    const timespec times[2] = {now, now};
+    ::utimensat(AT_FDCWD, concat(root, "/", id, "/", kRecordFile).c_str(), times, AT_SYMLINK_NOFOLLOW);
 }
 
 int64_t seconds_since_use(const std::string& root, const std::string& id) {
     struct stat info {};
     if (::lstat(concat(root, "/", id, "/", kRecordFile).c_str(), &info) != 0) return 0;
     timespec now{};
-    ::clock_gettime(CLOCK_REALTIME, &now);
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
     const bool borrows = now.tv_nsec < info.st_mtim.tv_nsec;
     return std::max<int64_t>(now.tv_sec - info.st_mtim.tv_sec - (borrows ? 1 : 0), 0);
 }

@@ -48,7 +48,8 @@ struct ContainerState {
     bool had_init = false;
 };
 
-// Where states are kept unless the caller says otherwise: a normal user's are in its runtime directory.
+// Where states are kept unless the caller says otherwise: a normal user's are in its runtime directory, or in a
+// directory of its own in /tmp. A state directory that others could change is refused wherever it is opened.
 std::string default_state_root();
 
 // Removes the directory unless commit() was called, and holds its lock.
@@ -106,7 +107,8 @@ Result<std::vector<ContainerState>> load_all_states(const std::string& root);
 Result<UniqueFd> connect_to_start(const std::string& root, const std::string& id);
 Result<void> forget_start_socket(const std::string& root, const std::string& id);
 
-// When a container was last used, for those who remove what nobody uses.
+// When a container was last used, for those who remove what nobody uses: in seconds that no change of the time of day
+// touches.
 void mark_use(const std::string& root, const std::string& id);
 int64_t seconds_since_use(const std::string& root, const std::string& id);
 
