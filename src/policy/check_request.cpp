@@ -88,15 +88,22 @@ std::vector<std::string> find_violations(const Policies& policies, const Sandbox
             judgement.add("network", not_in(request.network, *policy.networks));
         }
         check_profile(request.profile, judgement);
-        if (policy.max_sandboxes && request.running >= *policy.max_sandboxes) {
-            judgement.add("max_sandboxes", concat(request.running, " of ", *policy.max_sandboxes, " run already"));
-        }
     }
     return violations;
 }
 
 Result<void> check_request(const Policies& policies, const SandboxRequest& request) {
     return to_result(find_violations(policies, request));
+}
+
+Result<void> check_count(const Policies& policies, uint64_t running) {
+    Violations violations;
+    for (const Policy& policy : policies) {
+        const std::optional<uint64_t>& most = policy.max_sandboxes;
+        if (!most || running < *most) continue;
+        Judgement{policy, violations}.add("max_sandboxes", concat(running, " of ", *most, " run already"));
+    }
+    return to_result(violations);
 }
 
 Result<UniqueFd> open_profile_allowed(const Policies& policies, const std::string& profile) {

@@ -58,8 +58,7 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name);
 struct SandboxRequest {
     SandboxLimits limits;
     std::string network = "none";
-    std::string profile;   // a name or a file; empty: none is asked about
-    uint64_t running = 0;  // other sandboxes
+    std::string profile;  // a name or a file; empty: none is asked about
 };
 
 // One sentence per rule that is broken: "limits.memory_mb: 8192 is above 4096 (/etc/pinfold/policy.json)".
@@ -67,6 +66,9 @@ std::vector<std::string> find_violations(const Policies& policies, const Sandbox
 
 // The same as an error, with kPolicyRefusal.
 Result<void> check_request(const Policies& policies, const SandboxRequest& request);
+
+// Whether there may be one more sandbox than these.
+Result<void> check_count(const Policies& policies, uint64_t running);
 
 // Of a seccomp profile by its name, or by a file's path: that file, where it is not one that a policy lists. Nothing,
 // where it can be opened by its name: without a policy any file can.

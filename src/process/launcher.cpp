@@ -275,8 +275,10 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
 // From nothing. If it fails, `oom` is what the kernel has counted until then: a child that was killed tells nothing.
 Result<RunningContainer> launch_once(const Launch& how, OomCount& oom) {
     const NewContainer& container = how.container;
+    UniqueFd turn = how.options.before_state ? TRY(how.options.before_state()) : UniqueFd();
     StateDir state = TRY(take_step(
         Step::state, [&] { return StateDir::create(how.options.state_root, container.record, container.config); }));
+    turn.reset();
     Cgroup cgroup = TRY(take_step(Step::cgroup, [&] { return Cgroup::create(container.plan.cgroup); }));
     Result<Started> started = start_in(how, state, cgroup);
     if (!started) {

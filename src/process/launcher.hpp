@@ -23,6 +23,8 @@ struct LaunchOptions {
     bool keep = false;
     char** argv = nullptr;             // to start pinfold again from a protected binary
     const Streams* streams = nullptr;  // of the payload; null: our own
+    // What is to be asked right before the container exists, and held until it does.
+    std::function<Result<UniqueFd>()> before_state;
     // For a keeper that waits: what is to be done before the payload starts. The pid is the keeper's.
     std::function<Result<void>(const Child& keeper)> before_start;
     ReceiptHandler on_receipt;  // where one was planned

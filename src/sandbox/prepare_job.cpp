@@ -28,35 +28,39 @@ Result<std::string> make_up_name() {
     return concat("sandbox-", to_hex(sha256(std::to_string(number))).substr(0, 12));
 }
 
-// Those of this state root that run.
+// Those of this state root that run, or are about to.
 Result<uint64_t> count_sandboxes(const std::string& root) {
     const std::vector<ContainerState> states = TRY(load_all_states(root));
-    return std::ranges::count_if(states, [](const ContainerState& state) {
-        return state.status != Status::stopped && state.record.annotations.contains(kSandboxAnnotation);
+    return std::ranges::count_if(states, [&](const ContainerState& state) {
+        return state.record.annotations.contains(kSandboxAnnotation) && state.status != Status::stopped &&
+               !is_abandoned(root, state);
     });
 }
 
 // A policy speaks of whole seconds: what is above one by a fraction is above it.
-SandboxRequest request_of(const SandboxJob& job, uint64_t running) {
+SandboxRequest request_of(const SandboxJob& job) {
     static constexpr const char* kNetworks[] = {"none", "host", "pasta"};
     const ResourceLimits& limits = job.limits;
     return {.limits = {limits.cpu_cores, limits.memory_mb, limits.disk_mb, limits.max_processes,
                        static_cast<uint64_t>(std::ceil(limits.timeout_seconds))},
             .network = kNetworks[size_t(job.network)],
-            .profile = profile_of(job),
-            .running = running};
+            .profile = profile_of(job)};
 }
 
-Result<void> check_policies(const SandboxJob& job, const Policies& policies, const std::string& state_root) {
-    const bool counts = std::ranges::any_of(policies, [](const Policy& one) { return one.max_sandboxes.has_value(); });
-    const uint64_t running = counts ? TRY(count_sandboxes(state_root)) : 0;
-    TRY_IN("policy", check_request(policies, request_of(job, running)));
-    return {};
+// In a directory of its own a caller would start to count anew.
+Result<void> check_count_root(const Policies& policies, const std::string& state_root) {
+    const auto counts = [](const Policy& policy) { return policy.max_sandboxes && policy.is_system(); };
+    if (std::ranges::none_of(policies, counts) || state_root == default_state_root()) return {};
+    return Error{
+        kPolicyRefusal,
+        concat("policy: max_sandboxes: only those in ", default_state_root(), " are counted, not in ", state_root),
+        "leave out --root"};
 }
 
 Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const SandboxSetting& setting,
                             const Policies& policies) {
-    TRY(check_policies(job, policies, setting.state_root));
+    TRY(check_count_root(policies, setting.state_root));
+    TRY(check_request(policies, request_of(job)));
     Transfers transfers = TRY(Transfers::open(job, policies));
     const HostFacts host = TRY(gather_host_facts());
     ComposedJob composed = TRY(compose(job, policies, host, id));
@@ -99,6 +103,17 @@ Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& set
     return prepared;
 }
 
+Result<UniqueFd> take_place(const std::string& id, const SandboxSetting& setting, const AuditTrail& trail) {
+    const auto counts = [](const Policy& policy) { return policy.max_sandboxes.has_value(); };
+    if (std::ranges::none_of(setting.policies, counts)) return UniqueFd();
+    UniqueFd turn = TRY(take_turn(setting.state_root));
+    const uint64_t running = TRY(count_sandboxes(setting.state_root));
+    const Result<void> checked = check_count(setting.policies, running);
+    if (checked) return turn;
+    if (trail.is_on()) append_or_warn(trail, {"policy", id, "", {{"refused", json_quoted(checked.error().message)}}});
+    return checked.error();
+}
+
 NewContainer container_of(const PreparedJob& job) {
     const Spec& spec = job.composed.spec;
     ContainerRecord record = make_record(job.plan, spec, spec.annotations);
@@ -115,6 +130,7 @@ LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared,
                              std::optional<Pasta>& network) {
     LaunchOptions options{.state_root = setting.state_root, .argv = setting.argv, .streams = &prepared.streams.streams};
     options.child.seccomp_cache = seccomp_cache(setting);
+    options.before_state = [&prepared, &setting] { return take_place(prepared.plan.id, setting, prepared.audit); };
     options.before_start = [&job, &prepared, &network](const Child& keeper) -> Result<void> {
         if (job.network == Network::pasta) network.emplace(TRY(Pasta::start(keeper)));
         const InsideOf inside = TRY(inside_of_keeper(keeper.pid(), prepared.plan));

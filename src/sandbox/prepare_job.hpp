@@ -31,6 +31,10 @@ struct PreparedJob {
 
 Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting);
 
+// Where a policy limits their number: counted while nobody else is, and nobody else is until the descriptor is closed,
+// by when the state of the new one is to be there.
+Result<UniqueFd> take_place(const std::string& id, const SandboxSetting& setting, const AuditTrail& trail);
+
 NewContainer container_of(const PreparedJob& job);
 // `network` is where pasta is held, if the job wants it; it must outlive the container.
 LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting,

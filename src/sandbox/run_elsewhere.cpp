@@ -63,8 +63,10 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     const CgroupPlace& group = prepared.plan.cgroup.place;
     const OtherBundle bundle = plan_bundle(prepared.composed, runtime, group, setting.state_root);
     const SignalForwarder signals = TRY(SignalForwarder::create());
+    UniqueFd place = TRY(take_place(prepared.plan.id, setting, prepared.audit));
     const StateDir state =
         TRY(StateDir::create(setting.state_root, container_of(prepared).record, config_json(bundle.spec)));
+    place.reset();
     const Steward steward = TRY(Steward::start({prepared.plan.id, runtime, bundle, group, prepared.streams}));
     const Packet born = TRY(expect(steward.link(), Message::born, signals.fd()));
     TRY(state.record_init(born.pid));

@@ -46,16 +46,18 @@ bool is_idle(const std::string& root, const ContainerState& state) {
     return seconds && seconds_since_use(root, state.record.id) >= *seconds;
 }
 
-bool is_to_go(const std::string& root, const ContainerState& state) {
+bool is_to_go(const std::string& root, const ContainerState& state, bool abandoned) {
     if (!state.record.annotations.contains(kSandboxAnnotation)) return false;
+    if (state.status == Status::creating) return abandoned;
     return state.status == Status::stopped || (state.status == Status::running && is_idle(root, state));
 }
 
-// Under its lock, and only if it is still so: another may have removed it, or used it again.
+// Under its lock, and only if it is still so: another may have removed it, or used it again. Whose creator lives cannot
+// be locked.
 Result<bool> prune_one(const std::string& root, const std::string& id) {
     const StateLock lock = TRY(StateLock::take(root, id));
     const ContainerState state = TRY(load_state(root, id));
-    if (!is_to_go(root, state)) return false;
+    if (!is_to_go(root, state, true)) return false;
     TRY(destroy_container(root, state));
     return true;
 }
@@ -88,7 +90,7 @@ Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting
 Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, bool only_tell) {
     std::vector<std::string> gone;
     for (const ContainerState& state : TRY(load_all_states(state_root))) {
-        if (!is_to_go(state_root, state)) continue;
+        if (!is_to_go(state_root, state, is_abandoned(state_root, state))) continue;
         const Result<bool> pruned = only_tell ? Result<bool>(true) : prune_one(state_root, state.record.id);
         if (pruned && *pruned) gone.push_back(state.record.id);
         else if (!pruned && pruned.error().code != kNoSuchContainer) log_warning(pruned.error().message);

@@ -37,6 +37,7 @@ constexpr size_t kMaxRecord = 2 * kMaxDocument;  // annotations and hooks of the
 constexpr const char* kUnfinishedSocket = "start.new";
 constexpr const char* kStartSocket = "start";
 constexpr const char* kUnfinishedFile = "new";
+constexpr const char* kTurnFile = ".turn";  // of the state root
 
 constexpr const char* kOwnRoot = "name a directory of your own with --root";
 
@@ -387,6 +388,19 @@ Result<UniqueFd> connect_to_start(const std::string& root, const std::string& id
 Result<void> forget_start_socket(const std::string& root, const std::string& id) {
     if (::unlink(concat(root, "/", id, "/", kStartSocket).c_str()) == 0) return {};
     return errno_error("mark as started");
+}
+
+bool is_abandoned(const std::string& root, const ContainerState& state) {
+    if (state.status != Status::creating) return false;
+    const Result<UniqueFd> dir = open_state_dir(root, state.record.id);
+    return dir && ::flock(dir->get(), LOCK_SH | LOCK_NB) == 0;
+}
+
+Result<UniqueFd> take_turn(const std::string& root) {
+    const UniqueFd directory = TRY(open_state_root(root));
+    UniqueFd file = TRY(open_at(directory.get(), kTurnFile, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));
+    TRY(lock_file(file.get(), LOCK_EX, concat("the sandboxes of ", root)));
+    return file;
 }
 
 // As the time of the record's last change, since it is never changed; but by the clock that nobody sets: one that jumps

@@ -107,6 +107,12 @@ Result<std::vector<ContainerState>> load_all_states(const std::string& root);
 Result<UniqueFd> connect_to_start(const std::string& root, const std::string& id);
 Result<void> forget_start_socket(const std::string& root, const std::string& id);
 
+// Of one that is creating: whether nobody is at it any more. Its creator holds its lock as long as it lives.
+bool is_abandoned(const std::string& root, const ContainerState& state);
+
+// A turn in which nobody else counts or adds containers, until the descriptor is closed.
+Result<UniqueFd> take_turn(const std::string& root);
+
 // When a container was last used, for those who remove what nobody uses: in seconds that no change of the time of day
 // touches.
 void mark_use(const std::string& root, const std::string& id);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <regex>
 #include <sstream>
 
@@ -412,4 +413,44 @@ TEST_CASE("policy: the shipped rule for sudo gives sandboxes and nothing else") 
         const Ended ended = sudo({"sandbox", "--result", entry, "--", "true"}, before);
         WITHSTANDS(before[0], refused(ended, ""));
     }
+}
+
+TEST_CASE("policy: sandboxes are counted from the first one on, one at a time, and without the dead") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Machine machine(R"({"max_sandboxes": 3})");
+    const fs::path states = "/run/pinfold";
+    REQUIRE(!fs::exists(states));
+    const Ended first = call({"sandbox", "--", "true"}, {});
+    CHECK_MESSAGE(first.status == 0, first.err);
+    // Whose creator was killed: a record, and nobody at work on it.
+    REQUIRE(call({"sandbox", "-d", "--name", "box"}, {}).status == 0);
+    json record = json::parse(read_text(states / "box/state.json"));
+    for (const std::string id : {"dead-1", "dead-2", "dead-3"}) {
+        record["id"] = id;
+        fs::create_directory(states / id);
+        write_text(states / id / "state.json", record.dump());
+        fs::copy_file(states / "box/config.json", states / id / "config.json");
+    }
+    CHECK(call({"sandbox", "--", "true"}, {}).status == 0);
+    CHECK(call({"prune"}, {}).out == "dead-1\ndead-2\ndead-3\n");
+    CHECK(call({"list", "-q"}, {}).out == "box\n");
+    // Many at once: no more than there is room for.
+    std::vector<std::unique_ptr<Process>> starts;
+    for (int i = 0; i < 12; ++i) {
+        starts.push_back(
+            std::make_unique<Process>(line_of({"sandbox", "-d", "--name", "b" + std::to_string(i)}), SpawnOptions{}));
+    }
+    int started = 0;
+    for (const auto& start : starts) {
+        const Ended ended = start->finish();
+        if (ended.status == 0) ++started;
+        else CHECK_MESSAGE(ended.err.find("max_sandboxes: 3 of 3 run already") != std::string::npos, ended.err);
+    }
+    CHECK(started == 2);
+    // Another directory is no way to count anew.
+    const Ended elsewhere = call({"--root", machine.bundle.state_root(), "sandbox", "--", "true"}, {});
+    WITHSTANDS("--root", elsewhere.status == 125 && elsewhere.err.find("policy: max_sandboxes") != std::string::npos);
+    std::istringstream left(call({"list", "-q"}, {}).out);
+    for (std::string id; left >> id;) CHECK(call({"delete", "--force", id}, {}).status == 0);
 }
