@@ -138,9 +138,20 @@ HostPath mere_entry(HostPath directory, const std::string& name) {
     return directory;
 }
 
-bool is_link(int fd) {
+// Of one line of /proc/net/unix: "Num RefCount Protocol Flags Type St Inode Path". Empty: none that could be connected
+// to by its path.
+std::string answering_socket(std::string_view line) {
+    constexpr std::string_view kListening = "00010000", kDatagram = "0002";
+    std::vector<std::string_view> words = split(line, ' ');
+    std::erase(words, std::string_view());
+    if (words.size() < 8 || (words[3] != kListening && words[4] != kDatagram)) return "";
+    const size_t path = line.find(" /");
+    return path == line.npos ? "" : std::string(line.substr(path + 1));
+}
+
+bool is_of_kind(int fd, mode_t kind) {
     struct stat info {};
-    return ::fstat(fd, &info) == 0 && S_ISLNK(info.st_mode);
+    return ::fstat(fd, &info) == 0 && (info.st_mode & S_IFMT) == kind;
 }
 
 }  // namespace
@@ -167,11 +178,28 @@ Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, cons
     const MountTable mounts = TRY(read_mount_table());
     HostPath candidate = TRY_IN(path, locate_with_parents(directory.get(), mounts));
     const Result<UniqueFd> entry = open_at(directory.get(), name, O_PATH | O_NOFOLLOW);
-    const bool exists = entry && !is_link(entry->get());
+    const bool exists = entry && !is_of_kind(entry->get(), S_IFLNK);
     candidate =
         exists ? TRY_IN(path, locate_with_parents(entry->get(), mounts)) : mere_entry(std::move(candidate), name);
     TRY_IN(path, check(policies, candidate, mounts, access));
     return directory;
+}
+
+Result<void> check_no_sockets(int directory) {
+    if (!is_of_kind(directory, S_IFDIR)) return {};
+    const MountTable mounts = TRY(read_mount_table());
+    const HostPath bound = TRY(locate(directory, mounts));
+    const std::string table = TRY(read_file("/proc/net/unix"));
+    for (const std::string_view line : split(table, '\n')) {
+        const std::string path = answering_socket(line);
+        const Result<UniqueFd> opened = path.empty() ? UniqueFd() : open_at(AT_FDCWD, path, O_PATH);
+        if (!opened || !*opened || !is_of_kind(opened->get(), S_IFSOCK)) continue;  // its name is gone, or another's
+        const Result<HostPath> socket = locate(opened->get(), mounts);
+        if (!socket || !contains(bound, *socket, mounts)) continue;
+        return refusal(concat(bound.path, " contains the socket ", socket->path, ", where somebody answers"))
+            .with_hint("bind a directory without it");
+    }
+    return {};
 }
 
 }  // namespace pinfold

@@ -103,6 +103,7 @@ Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& polic
         }
         UniqueFd source =
             TRY_IN(what, open_allowed(policies, bind.source, bind.writable ? Access::write : Access::read));
+        TRY_IN(what, check_no_sockets(source.get()));
         std::vector<std::string> options = {"rbind", "rprivate", "rnosuid", "rnodev"};
         if (!bind.writable) options.emplace_back("rro");
         composed.spec.mounts.push_back(

@@ -1,7 +1,9 @@
 // A policy that binds: every verb and every option that names something of the host's, tried by a caller who has root's
 // rights from sudo(8) and wants more than the policy gives.
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -453,4 +455,37 @@ TEST_CASE("policy: sandboxes are counted from the first one on, one at a time, a
     WITHSTANDS("--root", elsewhere.status == 125 && elsewhere.err.find("policy: max_sandboxes") != std::string::npos);
     std::istringstream left(call({"list", "-q"}, {}).out);
     for (std::string id; left >> id;) CHECK(call({"delete", "--force", id}, {}).status == 0);
+}
+
+TEST_CASE("policy: a directory in which somebody answers at a socket is not bound") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        Bundle bundle;
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const fs::path shared = bundle.host() / "shared";
+        fs::create_directories(shared / "below");
+        const std::string path = shared / "below/s";
+        const auto bind_it = [&](const char* option) {
+            return run_job(bundle, {{option, shared.string() + ":/data"}, {"ls", "/data"}, spawn});
+        };
+        CHECK(bind_it("--ro-bind").out == "below\n");
+        for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+            const UniqueFd server(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+            sockaddr_un address{};
+            address.sun_family = AF_UNIX;
+            REQUIRE(path.size() < sizeof address.sun_path);
+            path.copy(address.sun_path, path.size());
+            REQUIRE(::bind(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+            if (type == SOCK_STREAM) REQUIRE(::listen(server.get(), 1) == 0);
+            REQUIRE(::chmod(path.c_str(), 0777) == 0);
+            for (const char* option : {"--bind", "--ro-bind"}) {
+                const Ended ended = bind_it(option);
+                WITHSTANDS(option,
+                           ended.status == 125 && ended.err.find("contains the socket " + path) != std::string::npos);
+            }
+            fs::remove(path);
+        }
+        CHECK(bind_it("--bind").out == "below\n");
+    }
 }
