@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -175,6 +177,28 @@ TEST_CASE("state: the lock is held while a container is made, and free when its 
     CHECK(StateLock::take(dir.path(), "web"));
     CHECK(StateLock::take(dir.path(), "none").error().code == kNoSuchContainer);
     CHECK(remove_state(dir.path(), "web"));
+}
+
+TEST_CASE("state: how long a container was not used does not depend on the time of day") {
+    TempDir dir;
+    const auto state = StateDir::create(dir.path(), record_of("web"), "{}");
+    REQUIRE(state);
+    CHECK(seconds_since_use(dir.path(), "web") <= 1);
+    const std::string record = dir.file("web/state.json");
+    const auto set = [&](clockid_t clock, time_t ago) {
+        timespec time{};
+        ::clock_gettime(clock, &time);
+        time.tv_sec -= ago;
+        const timespec both[2] = {time, time};
+        REQUIRE(::utimensat(AT_FDCWD, record.c_str(), both, 0) == 0);
+    };
+    // What a clock would leave that was set forward by an hour meanwhile.
+    set(CLOCK_REALTIME, 3600);
+    CHECK(seconds_since_use(dir.path(), "web") == 0);
+    set(CLOCK_BOOTTIME, 3600);
+    CHECK(seconds_since_use(dir.path(), "web") >= 3600);
+    mark_use(dir.path(), "web");
+    CHECK(seconds_since_use(dir.path(), "web") <= 1);
 }
 
 TEST_CASE("state: ids") {
