@@ -68,6 +68,7 @@ Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const 
         plan_job(composed, {.id = id, .bundle = "/", .cgroup_manager = setting.cgroup_manager, .receipt = true}, host));
     if (setting.recorder != nullptr) plan.seccomp = setting.recorder->watched();
     if (forbids_keys(plan.seccomp)) plan.keyring.clear();  // a user can have few of them, and needs them elsewhere
+    TRY(require_state_root(setting.state_root));  // whoever could change it could change the filters that it holds
     SeccompFilter filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, seccomp_cache(setting)));
     plan.seccomp = with_reporting(*plan.seccomp);
     JobStreams streams = TRY(make_streams({job.input, job.capture, job.output_limit, plan.stream_owner}));

@@ -396,6 +396,11 @@ bool is_abandoned(const std::string& root, const ContainerState& state) {
     return dir && ::flock(dir->get(), LOCK_SH | LOCK_NB) == 0;
 }
 
+Result<void> require_state_root(const std::string& root) {
+    TRY(open_state_root(root));
+    return {};
+}
+
 Result<UniqueFd> take_turn(const std::string& root) {
     const UniqueFd directory = TRY(open_state_root(root));
     UniqueFd file = TRY(open_at(directory.get(), kTurnFile, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));

@@ -110,6 +110,9 @@ Result<void> forget_start_socket(const std::string& root, const std::string& id)
 // Of one that is creating: whether nobody is at it any more. Its creator holds its lock as long as it lives.
 bool is_abandoned(const std::string& root, const ContainerState& state);
 
+// Makes it, if it is not there, and refuses it if others could change it: for who uses what else it holds.
+Result<void> require_state_root(const std::string& root);
+
 // A turn in which nobody else counts or adds containers, until the descriptor is closed.
 Result<UniqueFd> take_turn(const std::string& root);
 
