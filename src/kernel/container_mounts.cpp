@@ -111,13 +111,13 @@ Error explain(Error error, const std::string& type) {
     return error;
 }
 
-Result<void> apply_filesystem(const RootFd& root, const MountRequest& request) {
+Result<void> apply_filesystem(const RootFd& root, const MountRequest& request, UniqueFd made) {
     const UniqueFd target = TRY(open_directory(root, request));
     if (needs_classic_mount(request.filesystem)) {
         TRY(check_cover(-1, target.get(), request.destination));
         return classic_mount(request.filesystem, target.get());
     }
-    Result<UniqueFd> mount = make_filesystem(request.filesystem);
+    Result<UniqueFd> mount = made ? Result<UniqueFd>(std::move(made)) : make_filesystem(request.filesystem);
     if (!mount) return explain(std::move(mount).error(), request.filesystem.type);
     TRY(check_cover(mount->get(), target.get(), request.destination));
     if (request.copy_up) TRY(copy_up(target.get(), mount->get()));
@@ -211,7 +211,7 @@ Result<UniqueFd> open_bind_source(const MountRequest& request) {
 Result<void> apply_mount(const RootFd& root, const MountRequest& request, UniqueFd tree) {
     switch (request.kind) {
         case MountRequest::Kind::bind: return apply_bind(root, request, std::move(tree));
-        case MountRequest::Kind::filesystem: return apply_filesystem(root, request);
+        case MountRequest::Kind::filesystem: return apply_filesystem(root, request, std::move(tree));
         case MountRequest::Kind::cgroup: return apply_cgroup(root, request);
         case MountRequest::Kind::cgroup_tree: return apply_cgroup_tree(root, request);
         case MountRequest::Kind::remount: return apply_remount(root, request);

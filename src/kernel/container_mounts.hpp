@@ -45,7 +45,8 @@ Result<UniqueFd> clone_source(const std::string& source, bool recursive);
 // could not (a user namespace cannot reach the source, or map ids); otherwise the child does it itself.
 Result<UniqueFd> open_bind_source(const MountRequest& request);
 
-// Makes the mount and places it; `tree` is what open_bind_source gave, or empty.
+// Makes the mount and places it; `tree` is what open_bind_source gave, or a new file system made by somebody else, or
+// empty.
 Result<void> apply_mount(const RootFd& root, const MountRequest& request, UniqueFd tree);
 
 }  // namespace pinfold

@@ -27,6 +27,10 @@ Error filesystem_error(int context, std::string_view what) {
 }
 
 Result<void> set_option(int context, const FilesystemOption& option) {
+    if (option.fd >= 0) {
+        if (::fsconfig(context, FSCONFIG_SET_FD, option.key.c_str(), nullptr, option.fd) == 0) return {};
+        return filesystem_error(context, concat("option ", option.key));
+    }
     const int result = option.is_flag
                            ? ::fsconfig(context, FSCONFIG_SET_FLAG, option.key.c_str(), nullptr, 0)
                            : ::fsconfig(context, FSCONFIG_SET_STRING, option.key.c_str(), option.value.c_str(), 0);

@@ -18,6 +18,7 @@ struct FilesystemOption {
     std::string key;
     std::string value;  // empty with is_flag
     bool is_flag = false;
+    int fd = -1;  // instead of a value
 };
 
 struct FilesystemRequest {

@@ -35,7 +35,7 @@ Result<void> close_all_but(std::span<const int> kept, unsigned first);
 Result<void> clone_as_sibling(uint64_t flags, const Channel& channel, const std::function<void()>& as_child);
 
 // The parent's side: what a process cloned that is about to end itself. If it was killed in between, nobody knows the
-// new one, which ends with our end of the channel.
-Result<Child> expect_born(const Channel& channel, int cloner_pidfd);
+// new one, which ends with our end of the channel. A signal on signal_fd (-1: none) may ask us to end.
+Result<Child> expect_born(const Channel& channel, int cloner_pidfd, int signal_fd = -1);
 
 }  // namespace pinfold

@@ -112,9 +112,9 @@ Result<void> choose_user(const std::string& user, Identity& identity) {
 // In the process that is seen inside.
 [[noreturn]] void become_payload(const ProcessPlan& process, const Executable& executable, const ExecContext& context) {
     const Channel& channel = context.channel;
-    Result<void> failed = settle_inside(process, channel);
-    if (failed) failed = execute_inside(process, executable, context.outfit, channel);
-    channel.send_failure(failed.error());
+    const Result<pid_t> settled = settle_inside(process, channel);
+    if (!settled) channel.send_failure(settled.error());
+    else channel.send_failure(execute_inside(process, executable, context.outfit, channel).error());
     ::_exit(1);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 
@@ -23,6 +24,7 @@
 #include "process/hooks.hpp"
 #include "process/keeper.hpp"
 #include "process/payload.hpp"
+#include "process/proc_inside.hpp"
 #include "process/step.hpp"
 
 namespace pinfold {
@@ -71,10 +73,17 @@ Result<RootFd> open_root(const RootRequest& request, UniqueFd tree) {
     return attach_root(std::move(tree));
 }
 
-Result<void> make_mounts(const RootFd& root, const std::vector<MountRequest>& requests, std::vector<UniqueFd> trees) {
-    trees.resize(requests.size());
+Result<void> make_mount(const RootFd& root, const MountRequest& request, UniqueFd tree, int pid_namespace) {
+    const bool is_proc = request.kind == MountRequest::Kind::filesystem && request.filesystem.type == "proc";
+    if (is_proc && pid_namespace >= 0) tree = TRY(make_proc_of(pid_namespace, request.filesystem));
+    return apply_mount(root, request, std::move(tree));
+}
+
+Result<void> make_mounts(const RootFd& root, const std::vector<MountRequest>& requests, InitContext& context) {
+    context.trees.mounts.resize(requests.size());
     for (size_t i = 0; i < requests.size(); ++i)
-        TRY_IN(requests[i].label, apply_mount(root, requests[i], std::move(trees[i])));
+        TRY_IN(requests[i].label,
+               make_mount(root, requests[i], std::move(context.trees.mounts[i]), context.pid_namespace.get()));
     return {};
 }
 
@@ -82,7 +91,7 @@ Result<void> set_up_terminal(const RootFd& root, const ProcessPlan& process, con
     const Pty pty = TRY(open_container_pty(root.get()));
     TRY(bind_console(root, pty.slave.get()));
     TRY(hand_over_terminal(pty, process.identity.uid, context.outfit, context.channel));
-    return attach_terminal(pty.slave.get());
+    return context.pid_namespace ? place_terminal(pty.slave.get()) : attach_terminal(pty.slave.get());
 }
 
 // Before the root changes: the hooks' paths are the host's, and what they add to the mounts is still masked below.
@@ -160,7 +169,7 @@ Result<void> complete_environment(const Plan& plan, const InitContext& context) 
 Result<void> enter_file_system(const Plan& plan, InitContext& context) {
     TRY(take_step(Step::mount_namespace, [&] { return isolate_mounts(plan.root); }));
     const RootFd root = TRY(take_step(Step::root, [&] { return open_root(plan.root, std::move(context.trees.root)); }));
-    TRY(take_step(Step::mounts, [&] { return make_mounts(root, plan.mounts, std::move(context.trees.mounts)); }));
+    TRY(take_step(Step::mounts, [&] { return make_mounts(root, plan.mounts, context); }));
     TRY(take_step(Step::devices, [&] { return make_devices(root, plan.devices, plan.bind_devices); }));
     TRY(take_step(Step::links, [&] { return make_links(root, plan.links); }));
     TRY(complete_environment(plan, context));
@@ -179,16 +188,45 @@ Result<void> let_parent_look(const Plan& plan) {
     return {};
 }
 
+// In the process that is seen by others. Returns only on failure.
+Result<void> become_payload_inside(const Plan& plan, const Executable& executable, InitContext& context) {
+    context.host_pid = TRY(settle_inside(plan.process, context.channel));
+    if (context.start_socket) TRY(take_step(Step::await_start, [&] { return await_start(plan.process, context); }));
+    TRY(take_step(Step::start_hooks, [&] { return run_start_hooks(plan, context); }));
+    return execute_inside(plan.process, executable, context.outfit, context.channel);
+}
+
+Result<void> join_pid_namespace(int fd) {
+    if (::setns(fd, CLONE_NEWPID) == 0) return {};
+    return errno_error("join the pid namespace").with_hint("it must belong to the user namespace of the container");
+}
+
+// Others live in the pid namespace that the payload is to be in. They see nobody of us but the payload, and that only
+// when all is set up (entry.hpp).
+Result<void> take_over_inside(const Plan& plan, InitContext& context) {
+    const ProcessPlan& process = plan.process;
+    TRY(take_step(Step::clone, [&] { return join_pid_namespace(context.pid_namespace.get()); }));
+    const Executable executable = TRY(become_payload_ahead(process, context.outfit));
+    TRY(close_all_but(std::array{context.channel.fd(), context.start_socket.get()}, 3 + process.preserve_fds));
+    TRY(take_step(Step::clone, [&] {
+        return clone_as_sibling(0, context.channel, [&] {
+            context.channel.send_failure(become_payload_inside(plan, executable, context).error());
+        });
+    }));
+    ::_exit(0);
+}
+
 // Returns only on failure.
 Result<void> become_payload(const Plan& plan, InitContext& context) {
     // Until the payload runs, a parent that dies takes this half-made container with it. Before all else: even a line
     // for the log can wait for a reader.
     TRY(depend_on_parent(context.channel));
+    if (context.pid_namespace) wipe(context.words);  // before any of us is seen there
     TRY(enter_namespaces(plan, context));
     if (plan.new_mount_namespace()) TRY(enter_file_system(plan, context));
     else TRY(complete_environment(plan, context));
-    if (plan.keeper && plan.keeper->waits)
-        TRY_IN("files", await_files(context.keeper->link));
+    if (context.pid_namespace) return take_over_inside(plan, context);
+    if (plan.keeper && plan.keeper->waits) TRY_IN("files", await_files(context.keeper->link));
     const Executable executable = TRY(become_user(plan.process));
     TRY_IN(step_name(Step::exec), take_streams(context.outfit));
     TRY(take_step(Step::exec, [&] { return let_go(plan.process); }));

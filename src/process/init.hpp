@@ -25,6 +25,8 @@ struct InitContext {
     OpenedTrees trees;
     Outfit outfit;
     UniqueFd start_socket;                    // empty: do not wait for `start`
+    UniqueFd pid_namespace;                   // to be entered when all else is set up; empty: we are where we belong
+    OwnWords words;                           // for then
     std::optional<KeeperContext> keeper;      // where the plan has one
     const ContainerRecord* record = nullptr;  // for hooks
     pid_t host_pid = 0;                       // our own, as the host sees it; the parent says it

@@ -7,9 +7,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
-#include "kernel/syscalls.hpp"
+#include "process/entry.hpp"
 #include "process/step.hpp"
 
 namespace pinfold {
@@ -46,28 +47,26 @@ Result<void> enter(const Plan& plan, const std::vector<OpenedNamespace>& namespa
     return {};
 }
 
-Result<pid_t> clone_sibling(const Plan& plan, int& pidfd) {
-    clone_args arguments{};
-    arguments.flags = plan.namespaces.create | CLONE_PARENT | CLONE_PIDFD;
-    if (plan.namespaces.user_before_time) arguments.flags &= ~uint64_t{CLONE_NEWUSER};
-    arguments.pidfd = reinterpret_cast<uintptr_t>(&pidfd);
-    // With CLONE_PARENT the exit signal is the joiner's own.
-    const pid_t pid = sys_clone3(arguments);
-    if (pid < 0) return errno_error("clone");
-    return pid;
+// Not ours to join: what we clone is still to be set up, and not to be seen by those who live there.
+UniqueFd take_pid_namespace(std::vector<OpenedNamespace>& namespaces) {
+    const auto pid = std::ranges::find(namespaces, uint64_t{CLONE_NEWPID}, &OpenedNamespace::flag);
+    if (pid == namespaces.end()) return {};
+    UniqueFd taken = std::move(pid->fd);
+    namespaces.erase(pid);
+    return taken;
 }
 
 }  // namespace
 
 void run_joiner(const Plan& plan, std::vector<OpenedNamespace> namespaces, InitContext context) {
-    int pidfd = -1;
-    Result<pid_t> pid = take_step(Step::clone, [&]() -> Result<pid_t> {
+    uint64_t flags = plan.namespaces.create;
+    if (plan.namespaces.user_before_time) flags &= ~uint64_t{CLONE_NEWUSER};
+    context.pid_namespace = take_pid_namespace(namespaces);
+    const Result<void> cloned = take_step(Step::clone, [&]() -> Result<void> {
         TRY(enter(plan, namespaces, context.channel));
-        return clone_sibling(plan, pidfd);
+        return clone_as_sibling(flags, context.channel, [&] { run_init(plan, std::move(context)); });
     });
-    if (pid && *pid == 0) run_init(plan, std::move(context));
-    if (!pid) context.channel.send_failure(pid.error());
-    else if (Result<void> sent = context.channel.send_born(*pid, pidfd); !sent) ::kill(*pid, SIGKILL);
+    if (!cloned) context.channel.send_failure(cloned.error());
     ::_exit(0);
 }
 

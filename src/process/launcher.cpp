@@ -14,6 +14,7 @@
 #include "kernel/init_process.hpp"
 #include "kernel/own_binary.hpp"
 #include "kernel/selinux.hpp"
+#include "process/entry.hpp"
 #include "process/hooks.hpp"
 #include "process/init.hpp"
 #include "process/joiner.hpp"
@@ -83,6 +84,7 @@ Result<InitContext> make_context(const NewContainer& container, const ChildOptio
     InitContext context{.channel = std::move(channel), .record = &container.record};
     context.outfit = TRY(make_outfit(plan.process, plan.seccomp, options));
     context.trees = TRY(take_step(Step::sources, [&] { return open_trees(plan); }));
+    if (plan.namespaces.joins(CLONE_NEWPID)) context.words = find_own_words();
     return context;
 }
 
@@ -118,15 +120,13 @@ Result<Child> clone_by_joiner(const Plan& plan, ParentEnds& ends, InitContext& c
         ends.close();
         run_joiner(plan, std::move(namespaces), std::move(context));
     }
-    const ChildGuard joiner(pid);
-    const UniqueFd joiner_pidfd(pidfd);
+    const Child joiner{ChildGuard(pid), UniqueFd(pidfd)};
     context.channel.close();
     if (plan.namespaces.user_before_time) {
         TRY_IN("id maps", write_id_maps(pid, *plan.id_maps));
         TRY(ends.channel.send(Message::go));
     }
-    Packet born = TRY(expect(ends.channel, Message::born));
-    return Child{ChildGuard(born.pid), std::move(born.fd)};
+    return expect_born(ends.channel, joiner.pidfd.get());
 }
 
 Result<Child> start_child(const Plan& plan, ParentEnds& ends, InitContext context, const Cgroup& cgroup) {
@@ -226,15 +226,18 @@ Result<KeptPayload> await_kept_payload(const Launch& how, const Channel& channel
     return payload;
 }
 
-Result<UniqueFd> await_goal(const Launch& how, const Channel& channel, const Child& child) {
+bool terminal_is_for_us(const Launch& how) {
+    return how.container.plan.process.terminal && how.options.child.console_socket.empty();
+}
+
+Result<UniqueFd> await_goal(const Launch& how, const Channel& channel, const Child& child, bool expect_terminal) {
     const Plan& plan = how.container.plan;
     if (how.wait_for_start) {
         TRY(expect(channel, Message::created, how.signals.fd()));
         TRY(channel.receive());  // the end: the child has let go of all that is ours
         return UniqueFd();
     }
-    const bool terminal_for_us = plan.process.terminal && how.options.child.console_socket.empty();
-    return await_payload(channel, terminal_for_us, handlers_for(how, channel, child.pid(), child.pidfd.get()),
+    return await_payload(channel, expect_terminal, handlers_for(how, channel, child.pid(), child.pidfd.get()),
                          interruptible(plan, how.signals));
 }
 
@@ -243,6 +246,30 @@ Result<Channel> give_link(InitContext& context) {
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     context.keeper.emplace(KeeperContext{std::move(ends.second), find_own_words()});
     return std::move(ends.first);
+}
+
+// To whom it may concern: the pid of the process that is, or becomes, the payload.
+Result<PidFile> announce(const ChildOptions& options, const Child& child) {
+    PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
+    TRY(send_pidfd(child, options.pidfd_socket));
+    return pid_file;
+}
+
+// With a pid namespace that others live in: the child sets all up outside of it, and another one takes over inside.
+Result<Started> start_inside(const Launch& how, const StateDir& state, const Channel& channel, const Child& outside,
+                             MovedDevices net_devices) {
+    const int signal_fd = interruptible(how.container.plan, how.signals);
+    how.poststop.arm();
+    TRY(channel.send(Message::go, outside.pid()));
+    TRY(run_create_hooks(how.container, channel, outside.pid(), signal_fd));
+    UniqueFd master;
+    if (terminal_is_for_us(how)) master = TRY(expect(channel, Message::terminal, signal_fd)).fd;
+    Child child = TRY(expect_born(channel, outside.pidfd.get(), signal_fd));
+    TRY(take_step(Step::state, [&] { return state.record_init(child.pid()); }));
+    PidFile pid_file = TRY(announce(how.options.child, child));
+    TRY(channel.send(Message::go, child.pid()));
+    TRY(await_goal(how, channel, child, false));
+    return Started{std::move(child), std::move(net_devices), std::move(pid_file), std::move(master), {}};
 }
 
 // From an empty group to a child that is created, or whose payload runs.
@@ -261,14 +288,14 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
     TRY(take_step(Step::cgroup, [&] { return cgroup.admit(plan.cgroup, child.pid()); }));
     TRY(prepare_child(plan, child.pid(), state, how.options.streams == nullptr));
     MovedDevices net_devices = TRY(move_net_devices(plan, child.pid()));
-    PidFile pid_file = TRY(take_step(Step::pid_file, [&] { return PidFile::write(options.pid_file, child.pid()); }));
-    TRY(send_pidfd(child, options.pidfd_socket));
+    if (plan.namespaces.joins(CLONE_NEWPID)) return start_inside(how, state, channel, child, std::move(net_devices));
+    PidFile pid_file = TRY(announce(options, child));
     how.poststop.arm();
     TRY(channel.send(Message::go, child.pid()));
     TRY(run_create_hooks(how.container, channel, child.pid(), interruptible(plan, how.signals)));
     Started started{std::move(child), std::move(net_devices), std::move(pid_file), {}, {}};
     if (ends.link) started.payload = TRY(await_kept_payload(how, channel, std::move(*ends.link), started.child));
-    else started.master = TRY(await_goal(how, channel, started.child));
+    else started.master = TRY(await_goal(how, channel, started.child, terminal_is_for_us(how)));
     return started;
 }
 

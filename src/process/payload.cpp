@@ -243,15 +243,17 @@ Result<Executable> become_payload_ahead(const ProcessPlan& process, const Outfit
     return executable;
 }
 
-Result<void> settle_inside(const ProcessPlan& process, const Channel& channel) {
+Result<pid_t> settle_inside(const ProcessPlan& process, const Channel& channel) {
     TRY(depend_on_parent(channel));
-    if (!TRY(channel.receive())) return plain_error("the parent is gone");
+    const std::optional<Packet> go = TRY(channel.receive());
+    if (!go) return plain_error("the parent is gone");
     if (::setsid() < 0) return errno_error("setsid");
     if (process.terminal) TRY(take_step(Step::terminal, [] { return claim_terminal(STDIN_FILENO); }));
     if (process.scheduler && !is_inherited(*process.scheduler))
         TRY(take_step(Step::scheduler, [&] { return apply_scheduler(*process.scheduler); }));
     TRY(take_step(Step::rlimits, [&] { return apply_rlimits(process.rlimits); }));
-    return take_step(Step::exec, [&] { return let_go(process); });
+    TRY(take_step(Step::exec, [&] { return let_go(process); }));
+    return go->pid;
 }
 
 Result<void> execute_inside(const ProcessPlan& process, Executable executable, const Outfit& outfit,

@@ -58,8 +58,9 @@ Result<void> execute_payload(const ProcessPlan& process, const Executable& execu
 // Outside of their sight: the payload's user, streams and rights. What is left to do inside, and the capability that it
 // takes, if it takes one: see kept_capabilities(). The program's path is found inside, where it may be one in /proc.
 Result<Executable> become_payload_ahead(const ProcessPlan& process, const Outfit& outfit);
-// In the process that was cloned: a session, the terminal, what does not outlast a clone. With the parent's `go`.
-Result<void> settle_inside(const ProcessPlan& process, const Channel& channel);
+// In the process that was cloned: a session, the terminal, what does not outlast a clone. Its pid as the host sees it,
+// which comes with the parent's `go`.
+Result<pid_t> settle_inside(const ProcessPlan& process, const Channel& channel);
 // Returns only on failure.
 Result<void> execute_inside(const ProcessPlan& process, Executable executable, const Outfit& outfit,
                             const Channel& channel);

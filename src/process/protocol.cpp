@@ -101,6 +101,12 @@ Result<void> Channel::send_mark(int cgroup_namespace) const {
     return send_wire(fd_.get(), wire, cgroup_namespace);
 }
 
+Result<void> Channel::send_mount(int mount) const {
+    Wire wire;
+    wire.message = Message::mount;
+    return send_wire(fd_.get(), wire, mount);
+}
+
 Result<void> Channel::send_ready(const Readiness& readiness, int faults) const {
     Wire wire;
     wire.message = Message::ready;

@@ -8,6 +8,8 @@
 //     parent -> child    go         they are done
 //     child  -> parent   marked     (only for an exec that is to be) with the descriptor of its cgroup namespace
 //     child  -> parent   terminal   (only for a terminal in the foreground, not for exec) with the master's descriptor
+//     child  -> parent   born       (only where the pid namespace is joined) the process that takes over, inside
+//     parent -> child    go         (only then) pid file and state name that one; with its pid
 //     child  -> parent   created    (only for create) the child lets go of the socket, and waits for `start`
 //     child  -> parent   ready      the next thing is execve, and before it the loss of all rights. Where the filter
 //                                   has a listener (listener.hpp), and where it is to be seen what the child has
@@ -31,7 +33,7 @@
 
 namespace pinfold {
 
-enum class Message : uint8_t { born, go, mounted, marked, terminal, created, ready, ended, failed };
+enum class Message : uint8_t { born, go, mount, mounted, marked, terminal, created, ready, ended, failed };
 
 // Where a child waits (child_memory.hpp).
 struct WaitingPlace {
@@ -61,7 +63,8 @@ struct PayloadEnd {
 struct Packet {
     Message message = Message::failed;
     pid_t pid = 0;  // born, go
-    UniqueFd fd;    // born: the pidfd; terminal: the master; marked: the namespace; ready: the faults
+    // born: the pidfd; terminal: the master; marked: the namespace; mount: itself (proc_inside.hpp); ready: the faults
+    UniqueFd fd;
     Error error;    // failed
     Readiness ready;
     PayloadEnd end{};
@@ -77,6 +80,7 @@ public:
     Result<void> send_born(pid_t pid, int pidfd) const;
     Result<void> send_terminal(int master) const;
     Result<void> send_mark(int cgroup_namespace) const;
+    Result<void> send_mount(int mount) const;
     Result<void> send_ready(const Readiness& readiness, int faults = -1) const;
     Result<void> send_ended(const PayloadEnd& end) const;
     // Best effort: if even this fails, the parent sees the end of file.

@@ -80,6 +80,7 @@ void validate_id_mappings(std::string_view path, const std::vector<IdMapping>& m
 
 void validate_namespaces(const Linux& linux_, Problems& problems) {
     std::bitset<8> seen;
+    const Namespace* user = find_namespace(linux_, NamespaceType::user);
     for (size_t i = 0; i < linux_.namespaces.size(); ++i) {
         const Namespace& ns = linux_.namespaces[i];
         const std::string at = element_path("linux.namespaces", i);
@@ -89,8 +90,10 @@ void validate_namespaces(const Linux& linux_, Problems& problems) {
         if (seen[type]) problems.add(member_path(at, "type"), "this type is given twice");
         seen.set(type);
         if (!ns.path.empty()) require_absolute(member_path(at, "path"), ns.path, problems);
+        // Members of a new one have no rights over the pid namespace, and must not be seen there half made.
+        if (ns.type == NamespaceType::pid && !ns.path.empty() && user != nullptr && user->path.empty())
+            problems.add(member_path(at, "path"), "is joined with the user namespace that owns it, not with a new one");
     }
-    const Namespace* user = find_namespace(linux_, NamespaceType::user);
     validate_user_namespace("linux.uidMappings", linux_.uid_mappings, user, problems);
     validate_user_namespace("linux.gidMappings", linux_.gid_mappings, user, problems);
     validate_time_offsets(linux_, problems);

@@ -121,6 +121,12 @@ void on_terminal(Bundle& bundle) {
     bundle.probe_each({{"read", "/proc/sys/net/core/somaxconn"}, {"create", "/written", "x"}});
 }
 
+void among_others(Bundle& bundle) {
+    plain(bundle);
+    bundle.probe_each(
+        {{"read", "/proc/sys/net/core/somaxconn"}, {"read", "/proc/1/comm"}, {"create", "/written", "x"}});
+}
+
 void add_wait(Bundle& bundle) { ask(bundle.config["process"]["args"], {{"wait-signal"}}); }
 
 std::vector<Command> all_questions() {

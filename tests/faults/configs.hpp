@@ -22,6 +22,7 @@ void with_terminal(Bundle& bundle);
 void listened(Bundle& bundle);
 // With few questions: nobody reads the terminal until the verb has ended.
 void on_terminal(Bundle& bundle);
+void among_others(Bundle& bundle);  // asks nothing that depends on its own pid
 
 // The payload answers, and ends.
 template <void (*configure)(Bundle&)>

@@ -75,12 +75,16 @@ FAULTS("run, user namespace", .words = kRun, .configure = ends<mapped>, .missing
 FAULTS("run, rootless", .words = kRun, .configure = ends<rootless>, .missing = has_answered, .rootless = true)
 FAULTS("run, hooks", .words = kRun, .configure = ends<hooked>, .missing = has_answered)
 FAULTS("run, listener", .words = kRun, .configure = ends<listened>, .missing = has_answered, .listener = true)
+FAULTS("run, joined pid namespace", .words = kRun, .configure = ends<among_others>, .missing = has_answered,
+       .joined = true)
 FAULTS("run, terminal", .words = kRun, .configure = on_terminal, .missing = may_have_answered, .terminal = true)
 
 FAULTS("create", .words = kCreate, .configure = waits<plain>, .missing = was_created)
 FAULTS("create, limits", .words = kCreate, .configure = waits<limited>, .missing = was_created)
 FAULTS("create, user namespace", .words = kCreate, .configure = waits<mapped>, .missing = was_created)
 FAULTS("create, rootless", .words = kCreate, .configure = waits<rootless>, .missing = was_created, .rootless = true)
+FAULTS("create, joined pid namespace", .words = kCreate, .configure = waits<among_others>, .missing = was_created,
+       .joined = true)
 FAULTS("create, hooks", .words = kCreate, .configure = waits<hooked>, .missing = was_created)
 
 FAULTS("create, console",

@@ -86,6 +86,10 @@ World::World(const Scenario& scenario)
     require(verb({"create", "--bundle", neighbour_->path(), neighbour_->id()}, null.get()));
     require(verb({"start", neighbour_->id()}));
     neighbour_state_ = look_at_neighbour();
+    if (scenario.joined) {
+        const int pid = json::parse(verb({"state", neighbour_->id()}).out).at("pid");
+        bundle_->add_namespace("pid", "/proc/" + std::to_string(pid) + "/ns/pid").write_config();
+    }
     for (const fs::path group : cgroups_named(neighbour_->id())) groups_.push_back(group.parent_path() / bundle_->id());
     mounts_ = mount_table();
 }

@@ -37,6 +37,7 @@ struct Scenario {
     bool terminal = false;  // the caller's, which pinfold passes on
     bool listener = false;  // a program waits for the filter's listener
     bool cold = false;      // no compiled seccomp filter is there
+    bool joined = false;    // the container lives in its neighbour's pid namespace
 };
 
 class World {

@@ -60,7 +60,7 @@ constexpr std::array kCommands = {
     // attacks
     Command{"pry", 0, pry_command},
     Command{"overwrite", 0, overwrite_command},
-    Command{"reach", 2, reach_command},
+    Command{"reach", 4, reach_command},
     // limits
     Command{"hugepages", 1, hugepages_command},
     Command{"disk", 4, disk_command},

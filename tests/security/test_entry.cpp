@@ -1,11 +1,16 @@
 // Whoever comes into a container, seen by those who live there: nothing of the host's may come along. A process inside
 // looks at each that shows up, again and again, with all the rights that it has; many come in meanwhile.
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
 
 #include "attacks.hpp"
 #include "cp.hpp"
+#include "sandbox.hpp"
 #include "terminal.hpp"
 
 namespace pinfold::integration {
@@ -13,6 +18,7 @@ namespace pinfold::integration {
 namespace {
 
 using As = Container::As;
+using Words = std::vector<std::string>;
 using Enter = std::function<Ended(const Container&)>;
 
 constexpr const char* kWord = "PINFOLD_HOST_WORD";
@@ -28,10 +34,22 @@ void may_trace(Bundle& bundle) {
         bundle.config["process"]["capabilities"][set] = {"CAP_SYS_PTRACE", "CAP_KILL", "CAP_DAC_READ_SEARCH"};
 }
 
+std::string host_root() {
+    struct stat root {};
+    REQUIRE(::stat("/", &root) == 0);
+    return std::to_string(root.st_dev) + ":" + std::to_string(root.st_ino);
+}
+
+std::string host_namespaces() {
+    std::string names;
+    for (const char* name : {"mnt", "net", "ipc", "uts"}) names += own_namespace(name) + " ";
+    return names;
+}
+
 // Two hundred of them, seen at least once.
 json seen_from_inside(Bundle& bundle, const RunOptions& options, const Enter& enter) {
     const Vault vault(bundle);
-    bundle.probe({"reach", vault.secret(), kWord});
+    bundle.probe({"reach", vault.secret(), kWord, host_root(), host_namespaces()});
     const Container container(bundle, As::running, options);
     CHECK(await_file(bundle.host() / "output").starts_with("READY"));
     for (Rounds rounds(200); rounds.go_on();) {
@@ -104,6 +122,155 @@ TEST_CASE("entry: exec brings nothing of the host's in, as root of a user namesp
         });
         CHECK(answer["met"] > 0);
         check_unseen(rootless ? "exec, rootless" : "exec, user namespace", answer);
+    }
+}
+
+namespace {
+
+// One more container, in the pid namespace of the first, and in its user namespace where it has one of its own.
+class Neighbour {
+public:
+    explicit Neighbour(const Container& first, bool mapped = false) {
+        const std::string proc = "/proc/" + std::to_string(first.pid()) + "/ns/";
+        bundle_.add_namespace("pid", proc + "pid");
+        if (mapped) bundle_.add_namespace("user", proc + "user");
+        // What is run by pinfold, or left waiting, has no more rights than the first container either.
+        may_trace(bundle_);
+        bundle_.probe({"exit", "0"});
+    }
+
+    Bundle& bundle() { return bundle_; }
+    Ended run() { return run_program(line({"run", "--bundle", bundle_.path(), bundle_.id()}), caller()); }
+    Ended create_and_start() {
+        const std::string pid_file = bundle_.host() / "pid";
+        const Words create = {"create", "--bundle", bundle_.path(), "--pid-file", pid_file, bundle_.id()};
+        Ended ended = run_program(line(create), caller());
+        if (ended.status == 0) ended = run_program(line({"start", bundle_.id()}), caller());
+        const Ended deleted = run_program(line({"delete", "--force", bundle_.id()}), caller());
+        // Orphaned, it is our child, and the first container cannot end before it is reaped.
+        if (const std::string pid = read_text(pid_file); !pid.empty()) ::waitpid(std::stoi(pid), nullptr, __WALL);
+        return ended.status == 0 ? deleted : ended;
+    }
+
+private:
+    std::vector<std::string> line(const std::vector<std::string>& words) const {
+        bundle_.write_config();
+        return bundle_.verb(words);
+    }
+
+    Bundle bundle_;
+};
+
+void add_hooks(Bundle& bundle) {
+    const json on_host = json::array({{{"path", "/bin/true"}}});
+    bundle.config["hooks"] = {{"prestart", on_host}, {"createRuntime", on_host}, {"createContainer", on_host}};
+    bundle.config["hooks"]["startContainer"] = {{{"path", "/probe"}, {"args", {"probe", "exit", "0"}}}};
+}
+
+}  // namespace
+
+TEST_CASE("entry: a container that joins a pid namespace brings nothing of the host's in") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool hooks : {false, true}) {
+        for (const bool in_two : {false, true}) {
+            Bundle bundle;
+            may_trace(bundle);
+            std::optional<Neighbour> neighbour;
+            const json answer = seen_from_inside(bundle, {}, [&](const Container& container) {
+                if (!neighbour) neighbour.emplace(container);
+                if (hooks) add_hooks(neighbour->bundle());
+                return in_two ? neighbour->create_and_start() : neighbour->run();
+            });
+            CHECK(answer["met"] > 0);
+            check_unseen(std::string(in_two ? "create and start" : "run") + (hooks ? ", hooks" : ""), answer);
+        }
+    }
+}
+
+TEST_CASE("entry: a container that joins a pid and a user namespace brings nothing of the host's in") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    may_trace(bundle);
+    map_ids(bundle);
+    std::optional<Neighbour> neighbour;
+    const json answer = seen_from_inside(bundle, {}, [&](const Container& container) {
+        if (!neighbour) neighbour.emplace(container, true).bundle().config["linux"].erase("resources");
+        return neighbour->run();
+    });
+    CHECK(answer["met"] > 0);
+    check_unseen("run, user namespace", answer);
+}
+
+TEST_CASE("entry: a joined pid namespace is the one that proc shows, also on kernels without an option for it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool refused : {false, true}) {
+        INFO("option refused: ", refused);
+        Bundle bundle;
+        may_trace(bundle);
+        std::optional<Neighbour> neighbour;
+        const json answer = seen_from_inside(bundle, {}, [&](const Container& container) {
+            if (!neighbour) {
+                neighbour.emplace(container);
+                json& mounts = neighbour->bundle().config["mounts"];
+                mounts.insert(mounts.begin(), json{{"destination", "/data"}, {"type", "tmpfs"}, {"source", "tmpfs"}});
+            }
+            Bundle& other = neighbour->bundle();
+            other.probe({"read", "/proc/1/comm"}).write_config();
+            const fs::path trace = other.host() / "trace";
+            std::vector<std::string> line = {"/usr/bin/strace",       "-f", "-qq", "-o", trace, "-e",
+                                             "trace=fsconfig,unshare"};
+            // The fourth is that of the namespace, in the process that makes the mounts: two are for the tmpfs, one for
+            // the source of proc. No other process comes as far.
+            if (refused) line.insert(line.end(), {"-e", "inject=fsconfig:error=EINVAL:when=4"});
+            const std::vector<std::string> run = other.verb({"run", "--bundle", other.path(), other.id()});
+            line.insert(line.end(), run.begin(), run.end());
+            const Ended ended = run_program(line, caller({.env = {"ASAN_OPTIONS=detect_leaks=0"}}));
+            CHECK_MESSAGE(ended.out.find("probe") != std::string::npos, ended.out);
+            const bool goes_there = read_text(trace).find("unshare(CLONE_NEWNS)") != std::string::npos;
+            if (refused) CHECK(goes_there);
+            return ended;
+        });
+        // Who goes there to mount it has the right to that.
+        const json unavoidable = refused ? json::array({"capabilities"}) : json::array();
+        const bool nothing = answer["reached"] == json::array() || answer["reached"] == unavoidable;
+        WITHSTANDS("proc: " + answer.dump(), nothing);
+    }
+}
+
+TEST_CASE("entry: exec into a sandbox brings nothing of the host's in, with a deadline or without") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        INFO(std::string(rootless ? "a normal user's" : "root's"));
+        Bundle bundle;
+        const Vault vault(bundle);
+        const SpawnOptions spawn = caller(rootless ? normal_user(bundle) : SpawnOptions{});
+        const std::string probe = (bundle.rootfs() / "probe").string() + ":/probe";
+        const Ended made =
+            run_program(bundle.verb({"sandbox", "--detach", "--name", bundle.id(), "--ro-bind", probe}), spawn);
+        REQUIRE_MESSAGE(made.status == 0, made.err);
+        Process watcher(bundle.verb({"exec", bundle.id(), "/probe", "reach", vault.secret(), kWord, host_root(),
+                                     host_namespaces()}),
+                        spawn);
+        CHECK(watcher.read_line() == "READY");
+        for (Rounds rounds(200); rounds.go_on();) {
+            for (const std::vector<std::string>& options : {std::vector<std::string>{}, {"--timeout", "60s"}}) {
+                std::vector<std::string> words = {"exec"};
+                words.insert(words.end(), options.begin(), options.end());
+                words.insert(words.end(), {bundle.id(), "/probe", "exit", "0"});
+                const Ended ended = run_program(bundle.verb(words), spawn);
+                CHECK_MESSAGE(ended.status == 0, ended.err);
+            }
+        }
+        watcher.signal(SIGTERM);
+        const Ended watched = watcher.finish();
+        const json answer = json::parse(watched.out.substr(watched.out.find('{')));
+        CHECK(answer["met"] > 0);
+        check_unseen("exec into a sandbox", answer);
+        CHECK(run_program(bundle.verb({"delete", "--force", bundle.id()}), spawn).status == 0);
     }
 }
 
