@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,6 +25,15 @@ Result<void> set_propagation(const char* path, uint64_t propagation, bool recurs
     return {};
 }
 
+// Whether something is mounted over the root that is ours by now, as seen by whoever goes up from it.
+Result<bool> is_covered() {
+    struct statx own {
+    }, top{};
+    if (::statx(AT_FDCWD, ".", 0, STATX_MNT_ID, &own) != 0 || ::statx(AT_FDCWD, "..", 0, STATX_MNT_ID, &top) != 0)
+        return errno_error("look at the root's mount");
+    return own.stx_mnt_id != top.stx_mnt_id;
+}
+
 Result<void> pivot_into_current_directory(bool host_mounts_shared) {
     // Both arguments the same: the old root ends up stacked over the new one, and no directory for it has to
     // exist in the container.
@@ -34,7 +44,10 @@ Result<void> pivot_into_current_directory(bool host_mounts_shared) {
     }
     // Unmounting a shared tree would unmount the host's too. Only that tree, though: "/" is the container's by now.
     if (host_root) TRY(change_mount(host_root.get(), MountChange{.propagation = MS_PRIVATE}, true));
-    if (::umount2(".", MNT_DETACH) != 0) return errno_error("unmount the host's root");
+    // The topmost goes first: the host's root, or what its owner has mounted over that.
+    do {
+        if (::umount2(".", MNT_DETACH) != 0) return errno_error("unmount the host's root");
+    } while (TRY(is_covered()));
     return {};
 }
 

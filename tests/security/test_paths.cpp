@@ -196,4 +196,22 @@ TEST_CASE("crun CVE-2025-24965: a link in place of every file that is made in an
     }
 }
 
+TEST_CASE("root: what is mounted over the host's own root is no way back to it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Vault vault(bundle);
+    bundle.probe_each({{"read", "/.." + vault.secret().string()}, {"list", "/.."}}).write_config();
+    const std::vector<std::string> run = bundle.verb({"run", "--bundle", bundle.path(), bundle.id()});
+    for (const char* cover : {"mount -t tmpfs one /", "mount -t tmpfs one / && mount -t tmpfs two /"}) {
+        std::vector<std::string> line = {
+            "/usr/bin/unshare", "--mount", "/bin/sh", "-c", std::string(cover) + " && exec \"$@\"", "sh"};
+        line.insert(line.end(), run.begin(), run.end());
+        const Ended ended = run_program(line);
+        REQUIRE_MESSAGE(ended.status == 0, ended.err);
+        const bool told = ended.out.find(Vault::kText) != std::string::npos;
+        WITHSTANDS("the root's parent: " + ended.out, !told && ended.out.find("\"probe\"") != std::string::npos);
+    }
+}
+
 }  // namespace pinfold::integration
