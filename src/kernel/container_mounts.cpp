@@ -77,8 +77,7 @@ Result<void> change(int mount_fd, const MountRequest& request) {
     return {};
 }
 
-Result<void> apply_bind(const RootFd& root, const MountRequest& request, UniqueFd tree) {
-    if (!tree) tree = TRY(open_bind_source(request));
+Result<void> apply_bind(const RootFd& root, const MountRequest& request, const UniqueFd& tree) {
     struct stat info {};
     if (::fstat(tree.get(), &info) != 0) return errno_error("stat the source");
     const UniqueFd target =
@@ -111,18 +110,12 @@ Error explain(Error error, const std::string& type) {
     return error;
 }
 
-Result<void> apply_filesystem(const RootFd& root, const MountRequest& request, UniqueFd made) {
+Result<void> apply_filesystem(const RootFd& root, const MountRequest& request, const UniqueFd& mount) {
     const UniqueFd target = TRY(open_directory(root, request));
-    if (needs_classic_mount(request.filesystem)) {
-        TRY(check_cover(-1, target.get(), request.destination));
-        return classic_mount(request.filesystem, target.get());
-    }
-    Result<UniqueFd> mount = made ? Result<UniqueFd>(std::move(made)) : make_filesystem(request.filesystem);
-    if (!mount) return explain(std::move(mount).error(), request.filesystem.type);
-    TRY(check_cover(mount->get(), target.get(), request.destination));
-    if (request.copy_up) TRY(copy_up(target.get(), mount->get()));
-    TRY(change(mount->get(), request));
-    return place_mount(mount->get(), target.get());
+    TRY(check_cover(mount.get(), target.get(), request.destination));
+    if (request.copy_up) TRY(copy_up(target.get(), mount.get()));
+    TRY(change(mount.get(), request));
+    return place_mount(mount.get(), target.get());
 }
 
 Result<UniqueFd> bind_cgroup(const MountRequest& request) {
@@ -132,14 +125,11 @@ Result<UniqueFd> bind_cgroup(const MountRequest& request) {
     return mount;
 }
 
-Result<void> apply_cgroup(const RootFd& root, const MountRequest& request) {
-    Result<UniqueFd> mount = request.bind_cgroup ? bind_cgroup(request) : make_filesystem(request.filesystem);
+Result<UniqueFd> make_cgroup(const MountRequest& request) {
+    if (request.bind_cgroup) return bind_cgroup(request);
+    Result<UniqueFd> mount = make_filesystem(request.filesystem);
     const bool refused = !mount && (mount.error().code == EPERM || mount.error().code == EBUSY);
-    if (refused && !request.bind_cgroup && !request.cgroup_source.empty()) mount = bind_cgroup(request);
-    if (!mount) return explain(std::move(mount).error(), request.filesystem.type);
-    const UniqueFd target = TRY(open_directory(root, request));
-    TRY(change(mount->get(), request));
-    return place(mount->get(), target.get(), request);
+    return refused && !request.cgroup_source.empty() ? bind_cgroup(request) : std::move(mount);
 }
 
 Result<void> bind_hierarchy(int tree, const MountRequest::Hierarchy& hierarchy, uint64_t attributes) {
@@ -151,13 +141,17 @@ Result<void> bind_hierarchy(int tree, const MountRequest::Hierarchy& hierarchy, 
     return place_mount(group.get(), target.get());
 }
 
-// What a host with cgroup v1 has there: each hierarchy in a directory, here with the container's own group in it. The
-// tmpfs is ours alone until the payload runs, so names in it are safe; it becomes read-only when it is filled.
-Result<void> apply_cgroup_tree(const RootFd& root, const MountRequest& request) {
-    const uint64_t attributes = request.filesystem.attributes;
+// It becomes read-only when it is filled.
+Result<UniqueFd> make_cgroup_tree(const MountRequest& request) {
     FilesystemRequest writable = request.filesystem;
     writable.attributes &= ~uint64_t{MOUNT_ATTR_RDONLY};
-    const UniqueFd tree = TRY(make_filesystem(writable));
+    return make_filesystem(writable);
+}
+
+// What a host with cgroup v1 has there: each hierarchy in a directory, here with the container's own group in it. The
+// tmpfs is ours alone until the payload runs, so names in it are safe.
+Result<void> apply_cgroup_tree(const RootFd& root, const MountRequest& request, const UniqueFd& tree) {
+    const uint64_t attributes = request.filesystem.attributes;
     const UniqueFd target = TRY(open_directory(root, request));
     TRY(place(tree.get(), target.get(), request));
     for (const MountRequest::Hierarchy& hierarchy : request.hierarchies) {
@@ -166,7 +160,7 @@ Result<void> apply_cgroup_tree(const RootFd& root, const MountRequest& request) 
     for (const Link& link : request.hierarchy_links) {
         if (::symlinkat(link.target.c_str(), tree.get(), link.path.c_str()) != 0) return errno_error(link.path);
     }
-    TRY(change_mount(tree.get(), MountChange{.set = attributes}, false));
+    TRY(change_mount(tree.get(), MountChange{.set = attributes, .clear = MOUNT_ATTR__ATIME}, false));
     return change(tree.get(), request);
 }
 
@@ -191,6 +185,17 @@ Result<UniqueFd> clone_by_name(const std::string& descriptor, bool recursive) {
     return tree;
 }
 
+Result<UniqueFd> make_mount(const MountRequest& request) {
+    switch (request.kind) {
+        case MountRequest::Kind::bind: return open_bind_source(request);
+        case MountRequest::Kind::filesystem: return make_filesystem(request.filesystem);
+        case MountRequest::Kind::cgroup: return make_cgroup(request);
+        case MountRequest::Kind::cgroup_tree: return make_cgroup_tree(request);
+        case MountRequest::Kind::remount: return UniqueFd();
+    }
+    return plain_error("unknown kind of mount");
+}
+
 }  // namespace
 
 Result<UniqueFd> clone_source(const std::string& source, bool recursive) {
@@ -208,12 +213,18 @@ Result<UniqueFd> open_bind_source(const MountRequest& request) {
     return tree;
 }
 
-Result<void> apply_mount(const RootFd& root, const MountRequest& request, UniqueFd tree) {
+Result<UniqueFd> prepare_mount(const MountRequest& request) {
+    Result<UniqueFd> mount = make_mount(request);
+    if (!mount) return explain(std::move(mount).error(), request.filesystem.type);
+    return mount;
+}
+
+Result<void> apply_mount(const RootFd& root, const MountRequest& request, UniqueFd mount) {
     switch (request.kind) {
-        case MountRequest::Kind::bind: return apply_bind(root, request, std::move(tree));
-        case MountRequest::Kind::filesystem: return apply_filesystem(root, request, std::move(tree));
-        case MountRequest::Kind::cgroup: return apply_cgroup(root, request);
-        case MountRequest::Kind::cgroup_tree: return apply_cgroup_tree(root, request);
+        case MountRequest::Kind::bind: return apply_bind(root, request, mount);
+        case MountRequest::Kind::filesystem:
+        case MountRequest::Kind::cgroup: return apply_filesystem(root, request, mount);
+        case MountRequest::Kind::cgroup_tree: return apply_cgroup_tree(root, request, mount);
         case MountRequest::Kind::remount: return apply_remount(root, request);
     }
     return plain_error("unknown kind of mount");

@@ -42,11 +42,14 @@ struct MountRequest {
 Result<UniqueFd> clone_source(const std::string& source, bool recursive);
 
 // A bind's detached tree, with its id map if it has one. The parent calls this before the clone where the child
-// could not (a user namespace cannot reach the source, or map ids); otherwise the child does it itself.
+// could not (a user namespace cannot reach the source, or map ids).
 Result<UniqueFd> open_bind_source(const MountRequest& request);
 
-// Makes the mount and places it; `tree` is what open_bind_source gave, or a new file system made by somebody else, or
-// empty.
-Result<void> apply_mount(const RootFd& root, const MountRequest& request, UniqueFd tree);
+// The detached mount, with nothing placed yet; empty for a remount. All of them are made before the container's root is
+// attached over "/": from then on a path of the host that leads through "/.." leads into the container.
+Result<UniqueFd> prepare_mount(const MountRequest& request);
+
+// Gives it all that was asked for, and places it.
+Result<void> apply_mount(const RootFd& root, const MountRequest& request, UniqueFd mount);
 
 }  // namespace pinfold

@@ -38,21 +38,89 @@ Result<void> set_option(int context, const FilesystemOption& option) {
     return filesystem_error(context, concat("option ", option.key, option.is_flag ? "" : "=", option.value));
 }
 
-unsigned long classic_flags(uint64_t attributes) {
+// Words for the whole file system: fsconfig(2) knows them, mount(2) takes them as bits, and file systems themselves
+// refuse them.
+constexpr struct {
+    std::string_view word;
+    unsigned long flag;
+} kSuperblockWords[] = {{"ro", MS_RDONLY},         {"sync", MS_SYNCHRONOUS}, {"async", 0}, {"dirsync", MS_DIRSYNC},
+                        {"lazytime", MS_LAZYTIME}, {"nolazytime", 0},        {"mand", 64}, {"nomand", 0}};
+
+// In one text of all options a comma ends a value, unless the file system knows a way to write it.
+Result<std::string> classic_value(const std::string& type, const FilesystemOption& option) {
+    if (option.value.find(',') == std::string::npos) return option.value;
+    if (option.key.ends_with("context")) return concat('"', option.value, '"');  // SELinux's categories
+    if (type != "overlay")
+        return plain_error(concat("option ", option.key, ": a comma cannot be told from the end of the value"));
+    std::string escaped;
+    for (const char c : option.value) {
+        const bool is_escaped = escaped.ends_with('\\') && !escaped.ends_with("\\\\");
+        if (c == ',' && !is_escaped) escaped += '\\';
+        escaped += c;
+    }
+    return escaped;
+}
+
+struct ClassicOptions {
     unsigned long flags = 0;
-    if (attributes & MOUNT_ATTR_RDONLY) flags |= MS_RDONLY;
-    if (attributes & MOUNT_ATTR_NOSUID) flags |= MS_NOSUID;
-    if (attributes & MOUNT_ATTR_NODEV) flags |= MS_NODEV;
-    if (attributes & MOUNT_ATTR_NOEXEC) flags |= MS_NOEXEC;
-    if (attributes & MOUNT_ATTR_NODIRATIME) flags |= MS_NODIRATIME;
-    if ((attributes & MOUNT_ATTR__ATIME) == MOUNT_ATTR_NOATIME) flags |= MS_NOATIME;
-    if ((attributes & MOUNT_ATTR__ATIME) == MOUNT_ATTR_STRICTATIME) flags |= MS_STRICTATIME;
-    return flags;
+    std::string data;
+};
+
+Result<ClassicOptions> classic_options(const FilesystemRequest& request) {
+    ClassicOptions options;
+    for (const FilesystemOption& option : request.options) {
+        const auto known =
+            std::ranges::find_if(kSuperblockWords, [&](const auto& entry) { return entry.word == option.key; });
+        if (option.is_flag && known != std::end(kSuperblockWords)) {
+            options.flags |= known->flag;
+            continue;
+        }
+        const std::string value = TRY(classic_value(request.type, option));
+        options.data += concat(options.data.empty() ? "" : ",", option.key, option.is_flag ? "" : "=", value);
+    }
+    // The kernel takes one page and says nothing of the rest.
+    if (options.data.size() < size_t(::sysconf(_SC_PAGESIZE))) return options;
+    return plain_error(concat("the options have ", options.data.size(), " bytes, more than the kernel takes"))
+        .with_hint("use fewer layers, or shorter paths");
+}
+
+// fsconfig takes values of at most 255 bytes: an overlay of many layers needs mount(2).
+bool needs_classic_mount(const FilesystemRequest& request) {
+    const auto is_long = [](const FilesystemOption& option) { return option.value.size() > kMaxOptionValue; };
+    return request.source.size() > kMaxOptionValue || std::ranges::any_of(request.options, is_long);
+}
+
+constexpr const char* kScratchPlace = "mount";
+
+Result<UniqueFd> mount_and_clone(const FilesystemRequest& request, int directory) {
+    const ClassicOptions options = TRY(classic_options(request));
+    if (::fchdir(directory) != 0) return errno_error("enter a directory in memory");
+    if (::mkdir(kScratchPlace, 0700) != 0) return errno_error("make a directory in memory");
+    if (::mount(request.source.c_str(), kScratchPlace, request.type.c_str(), options.flags, options.data.c_str()) != 0)
+        return errno_error(concat("mount ", request.type, " with ", quoted(options.data)));
+    UniqueFd mount = TRY(clone_tree(AT_FDCWD, kScratchPlace, false));
+    TRY(change_mount(mount.get(), {.set = request.attributes, .clear = MOUNT_ATTR__ATIME}, false));
+    return mount;
+}
+
+// mount(2) places what it makes. So that this has no path and no attributes of its own to get wrong, it is placed where
+// nobody looks, in memory over "/", and taken from there as a detached mount like any other.
+Result<UniqueFd> make_classic_filesystem(const FilesystemRequest& request) {
+    const UniqueFd memory = TRY(make_filesystem({.type = "tmpfs", .source = "tmpfs"}));
+    const UniqueFd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!root) return errno_error("open /");
+    TRY(place_mount(memory.get(), root.get()));
+    Result<UniqueFd> mount = mount_and_clone(request, memory.get());
+    if (::fchdir(memory.get()) != 0 || ::umount2(".", MNT_DETACH) != 0)
+        return errno_error("leave the directory in memory");
+    if (::chdir("/") != 0) return errno_error("enter /");
+    return mount;
 }
 
 }  // namespace
 
 Result<UniqueFd> make_filesystem(const FilesystemRequest& request) {
+    if (needs_classic_mount(request)) return make_classic_filesystem(request);
     const UniqueFd context(::fsopen(request.type.c_str(), FSOPEN_CLOEXEC));
     if (!context) return errno_error(concat("file system type ", quoted(request.type)));
     if (!request.source.empty()) TRY(set_option(context.get(), {"source", request.source}));
@@ -63,26 +131,6 @@ Result<UniqueFd> make_filesystem(const FilesystemRequest& request) {
     UniqueFd mount(::fsmount(context.get(), FSMOUNT_CLOEXEC, static_cast<unsigned>(request.attributes)));
     if (!mount) return filesystem_error(context.get(), concat("mount ", request.type));
     return mount;
-}
-
-bool needs_classic_mount(const FilesystemRequest& request) {
-    return std::any_of(request.options.begin(), request.options.end(),
-                       [](const FilesystemOption& option) { return option.value.size() > kMaxOptionValue; });
-}
-
-Result<void> classic_mount(const FilesystemRequest& request, int target_fd) {
-    std::string data;
-    for (const FilesystemOption& option : request.options) {
-        data += concat(data.empty() ? "" : ",", option.key, option.is_flag ? "" : "=", option.value);
-    }
-    // "." after fchdir is the opened target itself, not a path that could be swapped.
-    if (::fchdir(target_fd) != 0) return errno_error("enter the mount's target");
-    if (::mount(request.source.c_str(), ".", request.type.c_str(), classic_flags(request.attributes), data.c_str()) !=
-        0) {
-        return errno_error(concat("mount ", request.type, " with ", quoted(data)));
-    }
-    if (::chdir("/") != 0) return errno_error("leave the mount's target");
-    return {};
 }
 
 Result<UniqueFd> clone_tree(int dir, const std::string& path, bool recursive) {

@@ -28,12 +28,9 @@ struct FilesystemRequest {
     uint64_t attributes = 0;  // MOUNT_ATTR_*
 };
 
-// fsopen, fsconfig, fsmount. Fails with the kernel's own explanation where it gives one.
+// A detached mount of a new file system, with its attributes. Fails with the kernel's own explanation where it gives
+// one. Values of more than 255 bytes take mount(2), for which the caller has to be in a mount namespace of its own.
 Result<UniqueFd> make_filesystem(const FilesystemRequest& request);
-
-// fsconfig takes values of at most 255 bytes: an overlay of many layers needs mount(2).
-bool needs_classic_mount(const FilesystemRequest& request);
-Result<void> classic_mount(const FilesystemRequest& request, int target_fd);
 
 // A detached bind mount of a path or, with an empty path, of the descriptor itself.
 Result<UniqueFd> clone_tree(int dir, const std::string& path, bool recursive);

@@ -95,15 +95,33 @@ Actions describe_own_group(const CgroupPlan& cgroup) {
     return actions;
 }
 
-Actions describe_cgroup(const CgroupPlan& cgroup) {
-    if (!cgroup.place.exists()) return {};
-    Actions actions = cgroup.place.scope.empty() ? describe_own_group(cgroup) : describe_scope(cgroup);
+void add_limits(const CgroupPlan& cgroup, Actions& actions) {
     for (const auto* writes : {&cgroup.writes, &cgroup.legacy_writes, &cgroup.device_writes}) {
         for (const CgroupWrite& write : *writes) actions.push_back(write_words(write));
     }
     if (cgroup.filter_devices)
         actions.push_back(concat("attach a device program of ", cgroup.device_rules.size(), " rules"));
     if (cgroup.owner) actions.push_back(concat("give the group to user ", *cgroup.owner));
+}
+
+Actions describe_cgroup(const CgroupPlan& cgroup) {
+    if (!cgroup.place.exists()) return {};
+    if (!cgroup.place.scope.empty()) return {concat("look for the controllers of ", cgroup.place.mount)};
+    Actions actions = describe_own_group(cgroup);
+    add_limits(cgroup, actions);
+    return actions;
+}
+
+// What takes a process: the clone goes straight into a group of cgroup v2.
+Actions describe_admission(const CgroupPlan& cgroup) {
+    if (!cgroup.place.scope.empty()) {
+        Actions actions = describe_scope(cgroup);
+        add_limits(cgroup, actions);
+        return actions;
+    }
+    Actions actions;
+    for (const std::string& mount : legacy_mounts(cgroup.place))
+        actions.push_back(concat("put the child into ", mount, cgroup.place.path));
     return actions;
 }
 
@@ -162,18 +180,40 @@ Actions describe_devices(const Plan& plan) {
     return actions;
 }
 
+bool is_opened_by_parent(const Plan& plan, const MountRequest& mount) {
+    return mount.kind == MountRequest::Kind::bind && (plan.parent_opens_sources || mount.id_maps);
+}
+
 Actions describe_sources(const Plan& plan) {
-    if (!plan.parent_opens_sources) return {};
-    Actions actions = {concat("open ", plan.root.path)};
+    Actions actions;
+    if (plan.parent_opens_sources && plan.root.uses_path()) actions.push_back(concat("open ", plan.root.path));
     for (const MountRequest& mount : plan.mounts) {
-        if (mount.kind == MountRequest::Kind::bind)
+        if (is_opened_by_parent(plan, mount))
             actions.push_back(concat(mount.label, ": open ", mount.filesystem.source));
     }
     return actions;
 }
 
-Actions describe_root(const RootRequest& root) {
-    return {concat("attach ", root.path, root.readonly ? ", read-only once all is mounted" : "")};
+Actions describe_prepared_mounts(const Plan& plan) {
+    Actions actions;
+    for (const MountRequest& mount : plan.mounts) {
+        const bool is_bind = mount.kind == MountRequest::Kind::bind;
+        if (mount.kind == MountRequest::Kind::remount || is_opened_by_parent(plan, mount)) continue;
+        actions.push_back(concat(mount.label, is_bind ? ": open " : ": make ",
+                                 is_bind ? mount.filesystem.source : mount.filesystem.type));
+    }
+    return actions;
+}
+
+Actions describe_root(const Plan& plan) {
+    if (!plan.root.uses_path()) return {"make a file system in memory"};
+    return plan.parent_opens_sources ? Actions{} : Actions{concat("open ", plan.root.path)};
+}
+
+Actions describe_attached_root(const RootRequest& root) {
+    const bool is_covered = root.made && root.made->over_directory;
+    return {concat("attach ", root.uses_path() ? root.path : "it", is_covered ? " below a layer in memory" : "",
+                   root.readonly ? ", read-only once all is mounted" : "")};
 }
 
 template <class Items, class Words>
@@ -250,6 +290,9 @@ Actions describe_parent_step(Step step, const Plan& plan) {
         case Step::own_binary: return when(plan.protect_binary, "run from a read-only clone of pinfold's own file");
         case Step::state: return {"write the state"};
         case Step::cgroup: return describe_cgroup(plan.cgroup);
+        case Step::filter: return when(plan.seccomp.has_value(), "compile the filter, unless it was before");
+        case Step::admit: return describe_admission(plan.cgroup);
+        case Step::record_init: return {"write which process is the first"};
         case Step::sources: return describe_sources(plan);
         case Step::clone: return describe_clone(plan.namespaces);
         case Step::id_maps: return describe_id_maps(plan.id_maps);
@@ -273,6 +316,8 @@ Actions describe_process_step(Step step, const ProcessPlan& process) {
         case Step::bounding_set: return {concat("keep ", hex(process.capabilities.bounding))};
         case Step::user: return describe_user(process);
         case Step::executable: return {concat("find ", quoted(process.args.front()))};
+        case Step::let_go:
+            return {concat("close all from ", 3 + process.preserve_fds, " on when the program is executed")};
         case Step::capabilities: return describe_capabilities(process.capabilities);
         case Step::no_new_privileges: return when(process.no_new_privileges, "forbid new privileges");
         case Step::landlock: return describe_landlock(process.landlock);
@@ -293,7 +338,9 @@ Actions describe_mount_step(Step step, const Plan& plan) {
     if (!plan.new_mount_namespace()) return {};
     switch (step) {
         case Step::mount_namespace: return {"cut off from the host's mount events"};
-        case Step::root: return describe_root(plan.root);
+        case Step::prepare_mounts: return describe_prepared_mounts(plan);
+        case Step::root: return describe_root(plan);
+        case Step::attach_root: return describe_attached_root(plan.root);
         case Step::mounts: return each(plan.mounts, mount_words);
         case Step::devices: return describe_devices(plan);
         case Step::links:

@@ -115,10 +115,10 @@ void apply_effect(MountRequest& request, const Option& option) {
         case Effect::recursive_clear: clear_attribute(request.recursive_change, option.value); break;
         case Effect::propagation: request.change.propagation = option.value; break;
         case Effect::recursive_propagation: request.recursive_change.propagation = option.value; break;
-        case Effect::bind: request.kind = Kind::bind; break;
+        case Effect::bind:
         case Effect::recursive_bind:
-            request.kind = Kind::bind;
-            request.recursive = true;
+            if (request.kind != Kind::remount) request.kind = Kind::bind;  // "remount,bind": of this mount alone
+            request.recursive |= option.effect == Effect::recursive_bind;
             break;
         case Effect::remount: request.kind = Kind::remount; break;
         case Effect::copy_up: request.copy_up = true; break;
@@ -167,10 +167,13 @@ bool takes_label(std::string_view type) { return type != "proc" && type != "sysf
 void finish_filesystem(MountRequest& request, const Mount& mount, const std::string& label) {
     request.filesystem.type = mount.type;
     request.filesystem.source = mount.source;
-    request.filesystem.attributes = request.change.set;
-    if (request.change.set & MOUNT_ATTR_RDONLY) request.filesystem.options.push_back({"ro", "", true});
+    // What starts with files becomes read-only when they are there.
+    const uint64_t late = request.copy_up ? request.change.set & MOUNT_ATTR_RDONLY : 0;
+    request.filesystem.attributes = request.change.set & ~late;
+    if (request.filesystem.attributes & MOUNT_ATTR_RDONLY) request.filesystem.options.push_back({"ro", "", true});
     if (!label.empty() && takes_label(mount.type)) request.filesystem.options.push_back({"context", label});
-    request.change.set = request.change.clear = 0;
+    request.change.set = late;
+    request.change.clear = 0;
     request.plain_destination = mount.type == "proc" || mount.type == "sysfs";
 }
 

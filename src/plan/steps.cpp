@@ -1,13 +1,17 @@
 // The names of the steps.
 #include "plan/steps.hpp"
 
+#include <algorithm>
+
 namespace pinfold {
 
 const char* step_name(Step step) {
     switch (step) {
         case Step::own_binary: return "own binary";
-        case Step::state: return "state";
-        case Step::cgroup: return "cgroup";
+        case Step::state:
+        case Step::record_init: return "state";
+        case Step::cgroup:
+        case Step::admit: return "cgroup";
         case Step::sources: return "mounts";
         case Step::clone: return "clone";
         case Step::id_maps: return "id maps";
@@ -23,7 +27,9 @@ const char* step_name(Step step) {
         case Step::hostname: return "hostname";
         case Step::domainname: return "domainname";
         case Step::mount_namespace: return "mount namespace";
-        case Step::root: return "root";
+        case Step::root:
+        case Step::attach_root: return "root";
+        case Step::prepare_mounts: return "mounts";
         case Step::mounts: return "mounts";
         case Step::devices: return "devices";
         case Step::links: return "links";
@@ -44,16 +50,27 @@ const char* step_name(Step step) {
         case Step::bounding_set: return "bounding set";
         case Step::user: return "user";
         case Step::executable: return "executable";
+        case Step::let_go: return "descriptors";
         case Step::await_start: return "start";
         case Step::start_hooks: return "hooks";
         case Step::keeper: return "keeper";
         case Step::capabilities: return "capabilities";
         case Step::no_new_privileges: return "no new privileges";
         case Step::landlock: return "Landlock";
+        case Step::filter:
         case Step::seccomp: return "seccomp";
         case Step::exec: return "exec";
     }
     return "unknown step";
+}
+
+std::vector<Step> all_steps(bool no_new_privileges) {
+    std::vector<Step> steps;
+    for (auto number = static_cast<uint8_t>(kFirstStep); number <= static_cast<uint8_t>(kLastStep); ++number)
+        steps.push_back(Step{number});
+    const std::array<Step, 4> last = restrictions(no_new_privileges);
+    std::ranges::copy(last, std::ranges::find(steps, Step::no_new_privileges));
+    return steps;
 }
 
 }  // namespace pinfold

@@ -2,7 +2,9 @@
 // the plan that --dry-run prints, and the benchmark's breakdown.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <vector>
 
 namespace pinfold {
 
@@ -11,12 +13,15 @@ enum class Step : uint8_t {
     own_binary,
     state,
     cgroup,
+    filter,
     sources,
     clone,
+    admit,
     id_maps,
-    net_devices,
     oom_score_adj,
     streams,
+    record_init,
+    net_devices,
     pid_file,
     // The child, inside its new namespaces, until it becomes the payload.
     session,
@@ -28,6 +33,8 @@ enum class Step : uint8_t {
     domainname,
     mount_namespace,
     root,
+    prepare_mounts,
+    attach_root,
     mounts,
     devices,
     links,
@@ -48,9 +55,11 @@ enum class Step : uint8_t {
     bounding_set,
     user,
     executable,
+    let_go,
     await_start,
     start_hooks,
     keeper,
+    // In the order of restrictions().
     no_new_privileges,
     landlock,
     capabilities,
@@ -63,5 +72,15 @@ constexpr Step kFirstChildStep = Step::session;
 constexpr Step kLastStep = Step::exec;
 
 const char* step_name(Step step);
+
+// The last steps but one. A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs
+// it takes CAP_SYS_ADMIN, which the capabilities' step may drop: then it comes before all of them.
+inline std::array<Step, 4> restrictions(bool no_new_privileges) {
+    if (!no_new_privileges) return {Step::seccomp, Step::no_new_privileges, Step::landlock, Step::capabilities};
+    return {Step::no_new_privileges, Step::landlock, Step::capabilities, Step::seccomp};
+}
+
+// All steps in their order.
+std::vector<Step> all_steps(bool no_new_privileges);
 
 }  // namespace pinfold

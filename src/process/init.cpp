@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -67,23 +69,57 @@ Result<void> set_domainname(const std::string& name) {
     return {};
 }
 
-Result<RootFd> open_root(const RootRequest& request, UniqueFd tree) {
+// Each mount is a descriptor until it is placed, and there may be more than the caller's limit allows. The payload gets
+// that limit all the same.
+class ManyDescriptors {
+public:
+    explicit ManyDescriptors(size_t mounts) {
+        constexpr size_t kFew = 500;
+        if (mounts <= kFew || ::getrlimit(RLIMIT_NOFILE, &before_) != 0) return;
+        const rlimit most{before_.rlim_max, before_.rlim_max};
+        raised_ = ::setrlimit(RLIMIT_NOFILE, &most) == 0;
+    }
+    ManyDescriptors(const ManyDescriptors&) = delete;
+    ManyDescriptors& operator=(const ManyDescriptors&) = delete;
+    ~ManyDescriptors() {
+        if (raised_) ::setrlimit(RLIMIT_NOFILE, &before_);
+    }
+
+private:
+    rlimit before_{};
+    bool raised_ = false;
+};
+
+// Before all other mounts, as their numbers tell: some programs take the first of the list for the root.
+Result<UniqueFd> open_root(const RootRequest& request, UniqueFd tree) {
     if (!tree && request.uses_path()) tree = TRY(clone_source(request.path, true));
-    if (request.made) tree = TRY(make_root(*request.made, std::move(tree)));
+    if (request.made && !request.made->over_directory) return make_root(*request.made, std::move(tree));
+    return tree;
+}
+
+Result<RootFd> place_root(const RootRequest& request, UniqueFd tree) {
+    if (request.made && request.made->over_directory) tree = TRY(make_root(*request.made, std::move(tree)));
     return attach_root(std::move(tree));
 }
 
-Result<void> make_mount(const RootFd& root, const MountRequest& request, UniqueFd tree, int pid_namespace) {
+// The processes that proc shows are those of the pid namespace that is still to be entered, if there is one.
+Result<UniqueFd> prepare_one(const MountRequest& request, int pid_namespace) {
     const bool is_proc = request.kind == MountRequest::Kind::filesystem && request.filesystem.type == "proc";
-    if (is_proc && pid_namespace >= 0) tree = TRY(make_proc_of(pid_namespace, request.filesystem));
-    return apply_mount(root, request, std::move(tree));
+    return is_proc && pid_namespace >= 0 ? make_proc_of(pid_namespace, request.filesystem) : prepare_mount(request);
 }
 
-Result<void> make_mounts(const RootFd& root, const std::vector<MountRequest>& requests, InitContext& context) {
-    context.trees.mounts.resize(requests.size());
+// All that the parent has not opened.
+Result<void> prepare_mounts(const std::vector<MountRequest>& requests, InitContext& context) {
+    std::vector<UniqueFd>& mounts = context.trees.mounts;
+    for (size_t i = 0; i < requests.size(); ++i) {
+        if (!mounts[i]) mounts[i] = TRY_IN(requests[i].label, prepare_one(requests[i], context.pid_namespace.get()));
+    }
+    return {};
+}
+
+Result<void> place_mounts(const RootFd& root, const std::vector<MountRequest>& requests, std::vector<UniqueFd> mounts) {
     for (size_t i = 0; i < requests.size(); ++i)
-        TRY_IN(requests[i].label,
-               make_mount(root, requests[i], std::move(context.trees.mounts[i]), context.pid_namespace.get()));
+        TRY_IN(requests[i].label, apply_mount(root, requests[i], std::exchange(mounts[i], UniqueFd())));
     return {};
 }
 
@@ -168,8 +204,12 @@ Result<void> complete_environment(const Plan& plan, const InitContext& context) 
 // Ends with the host's file system out of reach.
 Result<void> enter_file_system(const Plan& plan, InitContext& context) {
     TRY(take_step(Step::mount_namespace, [&] { return isolate_mounts(plan.root); }));
-    const RootFd root = TRY(take_step(Step::root, [&] { return open_root(plan.root, std::move(context.trees.root)); }));
-    TRY(take_step(Step::mounts, [&] { return make_mounts(root, plan.mounts, context); }));
+    const ManyDescriptors allowance(plan.mounts.size());
+    OpenedTrees& trees = context.trees;
+    trees.root = TRY(take_step(Step::root, [&] { return open_root(plan.root, std::move(trees.root)); }));
+    TRY(take_step(Step::prepare_mounts, [&] { return prepare_mounts(plan.mounts, context); }));
+    const RootFd root = TRY(take_step(Step::attach_root, [&] { return place_root(plan.root, std::move(trees.root)); }));
+    TRY(take_step(Step::mounts, [&] { return place_mounts(root, plan.mounts, std::move(trees.mounts)); }));
     TRY(take_step(Step::devices, [&] { return make_devices(root, plan.devices, plan.bind_devices); }));
     TRY(take_step(Step::links, [&] { return make_links(root, plan.links); }));
     TRY(complete_environment(plan, context));
@@ -228,8 +268,8 @@ Result<void> become_payload(const Plan& plan, InitContext& context) {
     if (context.pid_namespace) return take_over_inside(plan, context);
     if (plan.keeper && plan.keeper->waits) TRY_IN("files", await_files(context.keeper->link));
     const Executable executable = TRY(become_user(plan.process));
-    TRY_IN(step_name(Step::exec), take_streams(context.outfit));
-    TRY(take_step(Step::exec, [&] { return let_go(plan.process); }));
+    TRY_IN(step_name(Step::let_go), take_streams(context.outfit));
+    TRY(take_step(Step::let_go, [&] { return let_go(plan.process); }));
     if (context.start_socket) TRY(take_step(Step::await_start, [&] { return await_start(plan.process, context); }));
     TRY(take_step(Step::start_hooks, [&] { return run_start_hooks(plan, context); }));
     if (plan.keeper)

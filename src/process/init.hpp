@@ -13,7 +13,7 @@
 
 namespace pinfold {
 
-// Detached trees that the parent opened for the child; empty where the child opens them itself.
+// Detached mounts: the parent has made those that the child cannot, the child makes the others.
 struct OpenedTrees {
     UniqueFd root;
     std::vector<UniqueFd> mounts;  // one per request, in order

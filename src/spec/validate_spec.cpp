@@ -44,9 +44,22 @@ bool is_supported_version(std::string_view text) {
     return build == suffix || is_version_suffix(text.substr(suffix + 1, build - suffix - 1));
 }
 
-bool asks_for_id_mapping(const Mount& mount) {
-    return std::any_of(mount.options.begin(), mount.options.end(),
-                       [](const std::string& option) { return option == "idmap" || option == "ridmap"; });
+bool has_option(const Mount& mount, std::initializer_list<std::string_view> words) {
+    return std::ranges::any_of(
+        mount.options, [&](const std::string& option) { return std::ranges::find(words, option) != words.end(); });
+}
+
+// What could not be done for such a mount is not left undone.
+void validate_mount_options(const Mount& mount, std::string_view at, const Linux& linux_, Problems& problems) {
+    const bool is_bind = mount.type == "bind" || has_option(mount, {"bind", "rbind"});
+    const bool has_maps = !mount.uid_mappings.empty() || !mount.gid_mappings.empty();
+    const bool asks_for_maps = has_option(mount, {"idmap", "ridmap"});
+    if ((has_maps || asks_for_maps) && (!is_bind || has_option(mount, {"remount"})))
+        problems.add(member_path(at, has_maps ? "uidMappings" : "options"), "ids can be mapped for bind mounts only");
+    else if (!has_maps && asks_for_maps && !find_namespace(linux_, NamespaceType::user))
+        problems.add(member_path(at, "options"), "idmap needs uidMappings and gidMappings, or a user namespace");
+    if (has_option(mount, {"tmpcopyup"}) && (is_bind || mount.type == "cgroup" || has_option(mount, {"remount"})))
+        problems.add(member_path(at, "options"), "tmpcopyup needs a new file system, such as a tmpfs");
 }
 
 // A relative destination is deprecated, but to be taken as relative to "/".
@@ -58,9 +71,7 @@ void validate_mount(const Mount& mount, std::string_view at, const Linux& linux_
         problems.add(member_path(at, uids ? "gidMappings" : "uidMappings"),
                      concat("missing, required: ranges, since ", uids ? "uidMappings" : "gidMappings", " has some"));
     }
-    if (!uids && !gids && asks_for_id_mapping(mount) && !find_namespace(linux_, NamespaceType::user)) {
-        problems.add(member_path(at, "options"), "idmap needs uidMappings and gidMappings, or a user namespace");
-    }
+    validate_mount_options(mount, at, linux_, problems);
     validate_id_mappings(member_path(at, "uidMappings"), mount.uid_mappings, problems);
     validate_id_mappings(member_path(at, "gidMappings"), mount.gid_mappings, problems);
 }

@@ -276,6 +276,266 @@ TEST_CASE("mounts: overlay, also with a lowerdir of more than 256 characters") {
     CHECK(read_text(bundle.host() / "upper/new") == "x");
 }
 
+namespace {
+
+// What an option takes away: with it the command fails so, and without it does not.
+struct Taken {
+    const char* option;
+    Command command;  // its second word is a file of the mount
+    const char* key;
+    json value;
+};
+
+const std::vector<Taken>& taken_by_options() {
+    static const std::vector<Taken> table = {
+        {"ro", {"create", "new", "x"}, "errno", "EROFS"},
+        {"rro", {"create", "new", "x"}, "errno", "EROFS"},
+        {"nodev", {"open", "zero", "ro"}, "errno", "EACCES"},
+        {"rnodev", {"open", "zero", "ro"}, "errno", "EACCES"},
+        {"noexec", {"exec", "program", "exit", "5"}, "code", 127},
+        {"rnoexec", {"exec", "program", "exit", "5"}, "code", 127},
+        {"nosymfollow", {"open", "link", "ro"}, "errno", "ELOOP"},
+        {"rnosymfollow", {"open", "link", "ro"}, "errno", "ELOOP"},
+    };
+    return table;
+}
+
+// Those that are only seen in the kernel's list, as the word without "r".
+const std::vector<std::string>& listed_options() {
+    static const std::vector<std::string> words = {"nosuid",   "rnosuid",    "noatime",
+                                                   "rnoatime", "nodiratime", "rnodiratime"};
+    return words;
+}
+
+void fill(const fs::path& directory) {
+    fs::create_directories(directory);
+    REQUIRE(::mknod((directory / "zero").c_str(), S_IFCHR | 0666, makedev(1, 5)) == 0);
+    fs::copy_file(playground() / "probe", directory / "program");
+    fs::create_symlink("zero", directory / "link");
+}
+
+// The ways to make a mount of these files.
+enum class Way { bind, memory, overlay, long_overlay };
+
+std::string layers(const fs::path& home, bool is_long) {
+    std::string lower = home / "files";
+    for (int i = 0; is_long && lower.size() < 300; ++i) {
+        const fs::path layer = home / ("layer,-" + std::to_string(i));
+        fs::create_directories(layer);
+        lower += ":" + layer.string();
+    }
+    return lower;
+}
+
+void add_mount(Bundle& bundle, Way way, const std::string& name, std::vector<std::string> options) {
+    const fs::path home = bundle.host() / name;
+    const std::string place = "/" + name;
+    if (way == Way::memory) {
+        fill(bundle.rootfs() / name);
+        options.push_back("tmpcopyup");
+        bundle.mount(place, "tmpfs", "tmpfs", options);
+        return;
+    }
+    fill(home / "files");
+    if (way == Way::bind) {
+        bundle.bind(home / "files", place, options);
+        return;
+    }
+    for (const char* part : {"upper", "work"}) fs::create_directories(home / part);
+    for (const std::string& option : {"lowerdir=" + layers(home, way == Way::long_overlay),
+                                      "upperdir=" + (home / "upper").string(), "workdir=" + (home / "work").string()})
+        options.push_back(option);
+    bundle.mount(place, "overlay", "overlay", options);
+}
+
+Command in_mount(Command command, const std::string& name) {
+    command[1] = "/" + name + "/" + command[1];
+    return command;
+}
+
+void check_options(Way way, const std::vector<std::string>& run_options = {}) {
+    Bundle bundle;
+    std::vector<Command> commands;
+    add_mount(bundle, way, "plain", {});
+    for (const Taken& taken : taken_by_options()) {
+        add_mount(bundle, way, taken.option, {taken.option});
+        commands.push_back(in_mount(taken.command, taken.option));
+        commands.push_back(in_mount(taken.command, "plain"));
+    }
+    for (const std::string& option : listed_options()) add_mount(bundle, way, option, {option});
+    commands.push_back({"report"});
+    const Outcome outcome = run_probe(bundle, commands, {.args = run_options});
+    size_t index = 0;
+    for (const Taken& taken : taken_by_options()) {
+        CAPTURE(taken.option);
+        CHECK(outcome.answer(index++)[taken.key] == taken.value);
+        CHECK(outcome.answer(index++)[taken.key] != taken.value);
+        fs::remove(bundle.host() / "plain/files/new");
+        fs::remove(bundle.host() / "plain/upper/new");
+    }
+    for (const std::string& option : listed_options()) {
+        CAPTURE(option);
+        const std::string word = option.front() == 'r' ? option.substr(1) : option;
+        CHECK(has(mount_at(outcome.answer(index), "/" + option)["options"], word));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("mounts: each option holds on a bind") {
+    NEEDS_ROOT();
+    check_options(Way::bind);
+}
+
+TEST_CASE("mounts: each option holds on a file system in memory that starts with files") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();  // others copy nothing to what is read-only
+    check_options(Way::memory);
+}
+
+TEST_CASE("mounts: each option holds on an overlay") {
+    NEEDS_ROOT();
+    check_options(Way::overlay);
+}
+
+TEST_CASE("mounts: each option holds on an overlay whose options do not fit fsconfig") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();  // a comma in a name is not for all
+    check_options(Way::long_overlay);
+}
+
+TEST_CASE("mounts: the receipt finds each option in place, whichever way a mount was made") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const Way way : {Way::bind, Way::memory, Way::overlay, Way::long_overlay}) check_options(way, {"--strict"});
+}
+
+TEST_CASE("mounts: an overlay whose options do not fit fsconfig starts with the image's files by tmpcopyup") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    write_text(bundle.rootfs() / "data/of-the-image", "x");
+    add_mount(bundle, Way::long_overlay, "data", {"tmpcopyup", "ro"});
+    const Outcome outcome =
+        run_probe(bundle, {{"read", "/data/of-the-image"}, {"create", "/data/new", "x"}, {"report"}});
+    CHECK(outcome.answer(0)["text"] == "x");
+    CHECK(outcome.answer(1)["errno"] == "EROFS");
+    // Of the place where mount(2) has made it nothing is left.
+    size_t at_root = 0;
+    const json report = outcome.answer(2);
+    for (const json& entry : report["mounts"]) at_root += entry["point"] == "/" ? 1 : 0;
+    CHECK(at_root == 1);
+}
+
+TEST_CASE("mounts: options longer than the kernel takes are refused, not cut") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    std::string lower = bundle.host() / "first";
+    fs::create_directories(lower);
+    const fs::path layer = bundle.host() / std::string(200, 'l');
+    fs::create_directories(layer);
+    for (int i = 0; lower.size() < 5000; ++i) lower += ":" + layer.string();
+    bundle.mount("/data", "overlay", "overlay", {"lowerdir=" + lower});
+    const Outcome outcome = run(bundle);
+    CHECK(outcome.status == 1);
+    CHECK(outcome.says("more than the kernel takes"));
+    CHECK(outcome.says("hint: "));
+}
+
+TEST_CASE("mounts: a source may be longer than fsconfig takes") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const std::string name(300, 'n');
+    bundle.mount("/data", "tmpfs", name, {"size=1m", "nosuid"});
+    const json mount = mount_at(report_of(bundle), "/data");
+    CHECK(mount["source"] == name);
+    CHECK(has(mount["options"], "nosuid"));
+}
+
+TEST_CASE("mounts: what cannot be done for a mount is refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const auto refuses = [&](const std::string& words) {
+        const Outcome outcome = run(bundle);
+        CHECK(outcome.status == 1);
+        CHECK_MESSAGE(outcome.says(words), outcome.err);
+        bundle.drop_mount("/data");
+    };
+    bundle.bind(bundle.host(), "/data", {"tmpcopyup"});
+    refuses("mounts[6].options: tmpcopyup needs a new file system");
+    bundle.mount("/data", "tmpfs", "tmpfs", {"idmap"});
+    refuses("mounts[6].options: ids can be mapped for bind mounts only");
+}
+
+TEST_CASE("mounts: the host's root can be bound, and is the host's") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    write_text(bundle.host() / "file", "of the host");
+    write_text(bundle.rootfs() / "of-the-image", "x");
+    bundle.bind("/", "/all", {"rbind", "rro", "rslave"}).bind("/", "/one", {"bind", "ro"});
+    const std::string below = "/all" + (bundle.host() / "file").string();
+    const Outcome outcome = run_probe(bundle, {{"read", below},
+                                               {"read", "/all/of-the-image"},
+                                               {"read", "/one/of-the-image"},
+                                               {"create", "/all" + bundle.host().string() + "/new", "x"}});
+    CHECK(outcome.answer(0)["text"] == "of the host");
+    CHECK(outcome.answer(1)["errno"] == "ENOENT");
+    CHECK(outcome.answer(2)["errno"] == "ENOENT");
+    CHECK(outcome.answer(3)["errno"] == "EROFS");
+}
+
+// While the container's root lay over "/", ".." of a directory there led into it.
+TEST_CASE("mounts: sources that lead through the host's root are the host's") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    write_text(bundle.host() / "file", "of the host");
+    const fs::path decoy = bundle.rootfs() / bundle.host().relative_path();
+    fs::create_directories(decoy);
+    write_text(decoy / "file", "of the image");
+    fs::create_directories(bundle.path().parent_path() / "empty");
+    const std::string source = "/proc/.." + bundle.host().string();
+    const std::string climbing = "../../../../../../../../.." + bundle.host().string();
+    fs::create_symlink(climbing, bundle.path().parent_path() / "link");
+    bundle.bind(source, "/data").bind(bundle.path().parent_path() / "link", "/by-link");
+    bundle.mount("/overlay", "overlay", "overlay",
+                 {"lowerdir=" + source + ":" + (bundle.path().parent_path() / "empty").string()});
+    bundle.bind(source + "/file", "/a-file");
+    const Outcome outcome = run_probe(
+        bundle, {{"read", "/data/file"}, {"read", "/by-link/file"}, {"read", "/overlay/file"}, {"read", "/a-file"}});
+    for (size_t i = 0; i < 4; ++i) {
+        CAPTURE(i);
+        CHECK(outcome.answer(i)["text"] == "of the host");
+    }
+}
+
+TEST_CASE("mounts: there may be more than the caller may open files") {
+    NEEDS_ROOT();
+    if (pinfold::testing::slow_machine()) SKIP_TEST("takes minutes on an emulated machine");
+    Bundle bundle;
+    write_text(bundle.host() / "file", "x");
+    constexpr int kMany = 1100;
+    for (int i = 0; i < kMany; ++i) bundle.bind(bundle.host() / "file", "/data/" + std::to_string(i));
+    bundle.config["process"].erase("rlimits");
+    bundle.probe_each({{"read", "/data/" + std::to_string(kMany - 1)}, {"report"}});
+    bundle.write_config();
+    std::string command = "ulimit -Sn 1024; exec";
+    for (const std::string& word : bundle.command_line({})) command += " '" + word + "'";
+    const Ended ended = run_program({"/bin/sh", "-c", command});
+    const Outcome outcome{ended.status, ended.out, ended.err};
+    CHECK(outcome.answer(0)["text"] == "x");
+    CHECK(outcome.answer(1)["rlimits"]["RLIMIT_NOFILE"][0] == 1024);
+}
+
+TEST_CASE("mounts: remount and bind may come in either order") {
+    NEEDS_ROOT();
+    Bundle bundle;
+    bundle.bind(bundle.host(), "/data").mount("/data", "bind", "", {"remount", "bind", "ro"});
+    CHECK(run_probe(bundle, {{"create", "/data/file", "x"}}).answer()["errno"] == "EROFS");
+}
+
 TEST_CASE("mounts: symbolic links in a destination stay inside the root") {
     NEEDS_ROOT();
     Bundle bundle;

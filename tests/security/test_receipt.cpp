@@ -1,5 +1,8 @@
 // The receipt: what the kernel says before the payload runs. A kernel that lies is made with strace: a call is answered
 // with success and not made, as if its step had been forgotten.
+#include <sys/mount.h>
+
+#include "attacks.hpp"
 #include "sandbox.hpp"
 #include "support/tried.hpp"
 
@@ -140,6 +143,52 @@ TEST_CASE("receipt: with --no-strict it is only told") {
     REQUIRE(line != nullptr);
     CHECK((*line)["holds"] == false);
     CHECK((*line)["found"].get<std::string>().find("not /proc/") != std::string::npos);
+}
+
+TEST_CASE("receipt: a mount without one of the flags that it was to have is noticed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists(kStrace)) SKIP_TEST("needs strace");
+    for (const char* option :
+         {"ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow", "rro", "rnosuid", "rnodev",
+          "rnoexec", "rnoatime", "rnodiratime", "rnosymfollow", "strictatime"}) {
+        Bundle bundle;
+        CAPTURE(option);
+        fs::create_directories(bundle.host() / "source");
+        const MountGuard source("source", bundle.host() / "source", "tmpfs", MS_RELATIME);
+        source.set_propagation(MS_SHARED);
+        bundle.bind(bundle.host() / "source", "/data", {option}).probe({"print", "it runs"});
+        bundle.config["linux"]["readonlyPaths"] = json::array();
+        const RunOptions strict{.args = {"--strict"}};
+        CHECK(run(bundle, strict).status == 0);
+        // The first two cut the container off from the host's mounts.
+        const Ended ended = run_program(with_lie("mount_setattr", bundle.command_line(strict), "3+"));
+        WITHSTANDS(option, is_refused(ended, "mounts: planned 7 in place, the kernel says 6 in place, not /data"));
+    }
+}
+
+TEST_CASE("receipt: a flag for a whole tree that a mount below does not have is noticed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists(kStrace)) SKIP_TEST("needs strace");
+    Bundle bundle;
+    const fs::path below = bundle.host() / "below";
+    fs::create_directories(below);
+    // The top has the flag already, so that only what lies below can tell.
+    const MountGuard top("top", bundle.host(), "tmpfs", MS_NOEXEC | MS_NODEV);
+    fs::create_directories(below);
+    const MountGuard mount("below", below, "tmpfs", MS_NODEV);
+    fs::create_directories(bundle.host() / "own");
+    bundle.bind(bundle.host(), "/data", {"rbind", "rnoexec"}).mount("/data/own", "tmpfs", "tmpfs", {});
+    bundle.config["linux"]["maskedPaths"].push_back("/data/below");
+    bundle.config["linux"]["readonlyPaths"] = json::array();
+    bundle.probe({"print", "it runs"});
+    const RunOptions strict{.args = {"--strict"}};
+    CHECK(run(bundle, strict).status == 0);
+    bundle.config["linux"]["maskedPaths"].erase(bundle.config["linux"]["maskedPaths"].size() - 1);
+    CHECK(run(bundle, strict).status == 0);
+    const Ended ended = run_program(with_lie("mount_setattr", bundle.command_line(strict), "3+"));
+    WITHSTANDS("rnoexec below", is_refused(ended, "mounts: planned 8 in place, the kernel says 7 in place, not /data"));
 }
 
 TEST_CASE("receipt: bundles have one with --strict or the annotation, in run, create and exec") {

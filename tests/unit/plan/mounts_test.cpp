@@ -71,9 +71,11 @@ TEST_CASE("mount options: what a file system gets") {
     CHECK(tmpfs({"tmpcopyup"}).copy_up);
 }
 
-TEST_CASE("mount options: long values take mount(2)") {
-    CHECK_FALSE(needs_classic_mount(tmpfs({"x=" + std::string(255, 'a')}).filesystem));
-    CHECK(needs_classic_mount(tmpfs({"x=" + std::string(256, 'a')}).filesystem));
+TEST_CASE("mount options: what starts with files becomes read-only when they are there") {
+    const MountRequest request = tmpfs({"ro", "nosuid", "tmpcopyup"});
+    CHECK(request.filesystem.attributes == MOUNT_ATTR_NOSUID);
+    CHECK(request.filesystem.options.empty());
+    CHECK(request.change.set == MOUNT_ATTR_RDONLY);
 }
 
 TEST_CASE("mount options: cgroup is cgroup2, proc and sysfs need a plain directory") {
