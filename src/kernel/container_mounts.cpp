@@ -64,7 +64,7 @@ Result<UniqueFd> open_directory(const RootFd& root, const MountRequest& request)
     if (!request.plain_destination) return root.make_directory(request.destination);
     Result<UniqueFd> found = root.open_without_symlinks(request.destination, O_PATH | O_DIRECTORY);
     if (found) return found;
-    if (found.error().code == ENOENT) return root.make_directory(request.destination);
+    if (found.error().code == ENOENT) return root.make_plain_directory(request.destination);
     if (found.error().code != ELOOP) return found;
     return plain_error(concat(request.filesystem.type,
                               " must be mounted on a plain directory, and this path leads through a symlink"))

@@ -35,7 +35,7 @@ Result<void> bind_node(const RootFd& root, const DeviceNode& node) {
     struct stat found {};
     if (::fstat(source.get(), &found) != 0) return errno_error("stat the host's device");
     if (!is_requested(found, node)) return plain_error("the host has another device at this path");
-    const UniqueFd target = TRY(root.make_file(node.path));
+    const UniqueFd target = TRY(root.make_plain_file(node.path));
     const UniqueFd tree = TRY(clone_tree(source.get(), "", false));
     return place_mount(tree.get(), target.get());
 }
@@ -61,18 +61,9 @@ Result<void> make_link(const RootFd& root, const Link& link) {
     return errno_error("symlink");
 }
 
-// A link there could lead to a directory of the host that is bound elsewhere in the container: nodes are not for
-// others.
-Result<void> require_plain_dev(const RootFd& root) {
-    const Result<UniqueFd> dev = root.open_without_symlinks("/dev", O_PATH);
-    if (dev || dev.error().code != ELOOP) return {};
-    return plain_error("/dev leads through a symlink").with_hint("remove the symlink from the image");
-}
-
 }  // namespace
 
 Result<void> make_devices(const RootFd& root, std::span<const DeviceNode> nodes, bool bind_from_host) {
-    if (!nodes.empty()) TRY(require_plain_dev(root));
     for (const DeviceNode& node : nodes) {
         const bool bound = bind_from_host && !S_ISFIFO(node.mode);
         TRY_IN(node.path, bound ? bind_node(root, node) : make_node(root, node));
@@ -87,11 +78,9 @@ Result<void> make_links(const RootFd& root, std::span<const Link> links) {
 
 Result<void> bind_console(const RootFd& root, int slave_fd) {
     // An image must not choose what the terminal covers: no symlink is followed (CVE-2025-52565).
-    Result<UniqueFd> target = root.open_without_symlinks("/dev/console", O_PATH);
-    if (!target && target.error().code == ENOENT) target = root.make_file("/dev/console");
-    if (!target) return std::move(target).error();
+    const UniqueFd target = TRY(root.make_plain_file("/dev/console"));
     const UniqueFd tree = TRY(clone_tree(slave_fd, "", false));
-    return place_mount(tree.get(), target->get());
+    return place_mount(tree.get(), target.get());
 }
 
 }  // namespace pinfold

@@ -50,6 +50,12 @@ SplitPath split_last(std::string_view path) {
     return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
+Result<SplitPath> split_name(std::string_view path) {
+    const SplitPath split = split_last(path);
+    if (!split.name.empty() && split.name != "." && split.name != "..") return split;
+    return plain_error(concat(quoted(path), " does not name a file"));
+}
+
 Result<std::string> read_link(int dir, const std::string& name) {
     char target[PATH_MAX];
     const ssize_t length = ::readlinkat(dir, name.c_str(), target, sizeof target);
@@ -80,9 +86,23 @@ Result<UniqueFd> RootFd::make_directory(std::string_view path) const { return ma
 Result<UniqueFd> RootFd::make_file(std::string_view path) const { return make(path, false); }
 
 Result<RootFd::Place> RootFd::place_of(std::string_view path) const {
-    const auto [parent, name] = split_last(path);
-    if (name.empty() || name == "." || name == "..") return plain_error(concat(quoted(path), " does not name a file"));
-    return Place{TRY(make_directory(parent)), std::string(name)};
+    const auto [parent, name] = TRY(split_name(path));
+    Result<UniqueFd> directory = open_without_symlinks(parent, O_PATH | O_DIRECTORY);
+    if (!directory && directory.error().code == ENOENT) directory = make_plain(parent, true);
+    if (!directory && directory.error().code == ELOOP)
+        return plain_error(concat(parent, " leads through a symlink")).with_hint("remove the symlink from the image");
+    return Place{TRY(std::move(directory)), std::string(name)};
+}
+
+Result<UniqueFd> RootFd::make_plain_file(std::string_view path) const { return make_plain(path, false); }
+
+Result<UniqueFd> RootFd::make_plain_directory(std::string_view path) const { return make_plain(path, true); }
+
+Result<UniqueFd> RootFd::make_plain(std::string_view path, bool directory) const {
+    const Place place = TRY(place_of(path));
+    TRY(make_entry(place.directory.get(), place.name, directory));
+    return open_resolved(place.directory.get(), place.name, O_PATH | (directory ? O_DIRECTORY : 0),
+                         RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
 Result<UniqueFd> RootFd::make(std::string_view wanted, bool directory) const {
@@ -90,14 +110,15 @@ Result<UniqueFd> RootFd::make(std::string_view wanted, bool directory) const {
     for (int links = 0; links < kMaxSymlinks; ++links) {
         Result<UniqueFd> found = open(path, O_PATH | (directory ? O_DIRECTORY : 0));
         if (found || found.error().code != ENOENT) return found;
-        Place place = TRY(place_of(path));
+        const auto [parent, last] = TRY(split_name(path));
+        const Place place{TRY(make_directory(parent)), std::string(last)};
         TRY(make_entry(place.directory.get(), place.name, directory));
         found = open_resolved(place.directory.get(), place.name, O_PATH | (directory ? O_DIRECTORY : 0),
                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
         if (found || found.error().code != ELOOP) return found;
         // A dangling symlink holds the name: what it points to, inside the root, is what has to be made.
         const std::string target = TRY(read_link(place.directory.get(), place.name));
-        path = target.starts_with('/') ? target : concat(split_last(path).parent, "/", target);
+        path = target.starts_with('/') ? target : concat(parent, "/", target);
     }
     return errno_error(ELOOP, concat("make ", wanted));
 }

@@ -25,15 +25,19 @@ public:
     Result<UniqueFd> make_directory(std::string_view path) const;
     Result<UniqueFd> make_file(std::string_view path) const;
 
-    // The directory that holds the last component (made if missing), and that component's name.
+    // The directory that holds the last component (made if missing), and that component's name. No link is followed:
+    // what is made there must not lie in a directory of the host that is bound elsewhere in the container.
     struct Place {
         UniqueFd directory;
         std::string name;
     };
     Result<Place> place_of(std::string_view path) const;
+    Result<UniqueFd> make_plain_file(std::string_view path) const;
+    Result<UniqueFd> make_plain_directory(std::string_view path) const;
 
 private:
     Result<UniqueFd> make(std::string_view wanted, bool directory) const;
+    Result<UniqueFd> make_plain(std::string_view path, bool directory) const;
 
     UniqueFd fd_;
 };

@@ -174,7 +174,8 @@ void finish_filesystem(MountRequest& request, const Mount& mount, const std::str
     if (!label.empty() && takes_label(mount.type)) request.filesystem.options.push_back({"context", label});
     request.change.set = late;
     request.change.clear = 0;
-    request.plain_destination = mount.type == "proc" || mount.type == "sysfs";
+    const bool in_dev = mount.destination == "/dev" || mount.destination.starts_with("/dev/");
+    request.plain_destination = mount.type == "proc" || mount.type == "sysfs" || in_dev;
 }
 
 // The host's layout, with the container's own groups: what programs look for where there is cgroup v1.

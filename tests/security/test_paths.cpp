@@ -1,5 +1,6 @@
 // Images whose directories are links: /proc, /sys, /dev, and every other place that something is put at.
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 
@@ -159,6 +160,79 @@ TEST_CASE("crun CVE-2026-47766, CVE-2026-41579: /dev of an image is a link") {
             WITHSTANDS("nodes at a link", is_refused(outcome, "/dev"));
             CHECK(vault.untouched());
             CHECK(devices_in(bundle.host()) == "");
+        }
+    }
+}
+
+TEST_CASE("devices: no directory on the way to a node, a link or a terminal is a link") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::vector<json> nodes = {
+        {{"path", "/dev/net/tun"}, {"type", "c"}, {"major", 1}, {"minor", 3}},
+        {{"path", "/dev/net/deep/tun"}, {"type", "c"}, {"major", 1}, {"minor", 3}, {"uid", 7}, {"gid", 7}},
+        {{"path", "/dev/net/fifo"}, {"type", "p"}},
+        {{"path", "/net/tun"}, {"type", "c"}, {"major", 1}, {"minor", 3}},
+    };
+    std::vector<std::string> targets;
+    {
+        Bundle bundle;
+        targets = links_for("net", Vault(bundle));
+        targets.push_back("/data/new");
+    }
+    for (const json& node : sampled(nodes)) {
+        for (const std::string& target : sampled(targets)) {
+            Bundle bundle;
+            INFO(node.dump(), " in net -> ", target);
+            const Vault vault(bundle);
+            for (const char* place : {"/dev/mqueue", "/dev/shm", "/dev/pts", "/dev"}) bundle.drop_mount(place);
+            bundle.bind(vault.path(), "/data").bind(vault.path(), vault.path());
+            bundle.config["linux"]["devices"] = {node};
+            plant(bundle.rootfs() / "hop", "data");
+            plant(bundle.rootfs() / "dev/hop", "../data");
+            const std::string path = node["path"];
+            plant(bundle.rootfs() / path.substr(1, path.find("net") + 2), target);
+            WITHSTANDS("a node in a linked directory", is_refused(run(bundle), "leads through a symlink\nhint: "));
+            CHECK(vault.untouched());
+            CHECK(devices_in(bundle.host()) == "");
+        }
+    }
+}
+
+TEST_CASE("devices: nodes of the host are not bound in a linked directory, either") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists("/dev/shm")) SKIP_TEST("the host has no /dev/shm");
+    Bundle bundle;
+    const MountGuard shm("nodes", "/dev/shm", "tmpfs", 0);
+    REQUIRE(::mknod("/dev/shm/null", S_IFCHR | 0666, makedev(1, 3)) == 0);
+    for (const char* place : {"/dev/mqueue", "/dev/shm", "/dev/pts", "/dev"}) bundle.drop_mount(place);
+    fs::create_directories(bundle.host() / "volume");
+    bundle.bind(bundle.host() / "volume", "/data");
+    bundle.config["linux"]["devices"] = {{{"path", "/dev/shm/null"}, {"type", "c"}, {"major", 1}, {"minor", 3}}};
+    bundle.make_rootless(kNobodySpecial);
+    RunOptions user;
+    user.spawn.uid = kNobodySpecial;
+    CHECK(run_probe(bundle, {{"open", "/dev/shm/null", "ro"}}, user).answer()["ok"] == true);
+    plant(bundle.rootfs() / "dev/shm", "/data");
+    WITHSTANDS("a bound node", is_refused(run(bundle, user), "leads through a symlink\nhint: "));
+    CHECK(fs::is_empty(bundle.host() / "volume"));
+}
+
+TEST_CASE("devices: file systems below /dev are not mounted through a link") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const std::string name : {"shm", "pts", "mqueue"}) {
+        for (const char* target : {"/data", "/data/new", "../data"}) {
+            Bundle bundle;
+            INFO("dev/", name, " -> ", target);
+            const Vault vault(bundle);
+            bundle.drop_mount("/dev").bind(vault.path(), "/data");
+            // What lies on the volume must be there before what is led to it.
+            std::rotate(bundle.config["mounts"].begin(), bundle.config["mounts"].end() - 1,
+                        bundle.config["mounts"].end());
+            plant(bundle.rootfs() / "dev" / name, target);
+            WITHSTANDS("a mount in a linked directory", is_refused(run(bundle), "leads through a symlink\nhint: "));
+            CHECK(vault.untouched());
         }
     }
 }
