@@ -21,8 +21,10 @@ namespace {
 
 using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
+// Opened once, as a mere place: a container that shares the directory may put a pipe or a device at the name meanwhile,
+// and neither is opened.
 struct Entry {
-    int from;
+    UniqueFd source;
     int to;
     std::string name;
     struct stat info;
@@ -51,7 +53,7 @@ Result<void> copy_attributes(const Entry& entry) {
 }
 
 Result<void> copy_regular(const Entry& entry) {
-    const UniqueFd in = TRY(open_at(entry.from, entry.name, O_RDONLY | O_NOFOLLOW));
+    const UniqueFd in = TRY(open_at(AT_FDCWD, concat("/proc/self/fd/", entry.source.get()), O_RDONLY));
     const UniqueFd out = TRY(open_at(entry.to, entry.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
     for (;;) {
         const ssize_t moved = ::sendfile(out.get(), in.get(), nullptr, size_t{1} << 24);
@@ -62,19 +64,19 @@ Result<void> copy_regular(const Entry& entry) {
 
 Result<void> copy_symlink(const Entry& entry) {
     char target[PATH_MAX];
-    const ssize_t length = ::readlinkat(entry.from, entry.name.c_str(), target, sizeof target - 1);
+    const ssize_t length = ::readlinkat(entry.source.get(), "", target, sizeof target - 1);
     if (length < 0) return errno_error(concat("read link ", entry.name));
     target[length] = '\0';
     if (::symlinkat(target, entry.to, entry.name.c_str()) != 0) return errno_error(concat("link ", entry.name));
     return {};
 }
 
-Result<void> copy_directory(const Entry& entry) {
+Result<void> copy_directory(int parent_fd, const Entry& entry) {
     if (::mkdirat(entry.to, entry.name.c_str(), 0700) != 0) return errno_error(concat("make directory ", entry.name));
-    const UniqueFd from = TRY(open_at(entry.from, entry.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    const UniqueFd from = TRY(open_at(entry.source.get(), ".", O_RDONLY | O_DIRECTORY));
     const UniqueFd to = TRY(open_at(entry.to, entry.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     struct stat parent {};
-    if (::fstat(entry.from, &parent) != 0) return errno_error("stat");
+    if (::fstat(parent_fd, &parent) != 0) return errno_error("stat");
     if (parent.st_dev != entry.info.st_dev) return {};  // another file system: an empty directory stands for it
     return copy_tree(from.get(), to.get());
 }
@@ -87,11 +89,11 @@ Result<void> copy_special(const Entry& entry) {
 }
 
 Result<void> copy_entry(int from, int to, const char* name) {
-    Entry entry{from, to, name, {}};
-    if (::fstatat(from, name, &entry.info, AT_SYMLINK_NOFOLLOW) != 0) return errno_error(concat("stat ", name));
+    Entry entry{TRY(open_at(from, name, O_PATH | O_NOFOLLOW)), to, name, {}};
+    if (::fstat(entry.source.get(), &entry.info) != 0) return errno_error(concat("stat ", name));
     switch (entry.info.st_mode & S_IFMT) {
         case S_IFREG: TRY(copy_regular(entry)); break;
-        case S_IFDIR: TRY(copy_directory(entry)); break;
+        case S_IFDIR: TRY(copy_directory(from, entry)); break;
         case S_IFLNK: TRY(copy_symlink(entry)); break;
         case S_IFSOCK: return {};  // nobody listens in an image
         default: TRY(copy_special(entry));

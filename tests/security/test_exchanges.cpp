@@ -1,4 +1,6 @@
 // Places that change between a look and a mount: another container, or the host, exchanges names in a shared directory.
+#include <sys/stat.h>
+
 #include "attacks.hpp"
 
 namespace pinfold::integration {
@@ -93,6 +95,24 @@ TEST_CASE("CVE-2024-45310: a working directory is made while its parent is excha
         fs::remove_all(bundle.rootfs() / "tmp");
     }
     WITHSTANDS("a working directory in a directory that is exchanged", vault.untouched());
+}
+
+TEST_CASE("tmpcopyup: a file that is exchanged for a pipe is not waited for") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const fs::path data = bundle.rootfs() / "data";
+    write_text(data / "file", "x");
+    REQUIRE(::mkfifo((data / "pipe").c_str(), 0600) == 0);
+    bundle.mount("/data", "tmpfs", "tmpfs", {"tmpcopyup"}).probe_each({{"list", "/data"}});
+    const Exchanger exchanger(data / "file", data / "pipe");
+    bool copied = true;
+    for (Rounds rounds(100); copied && rounds.go_on();) {
+        const Outcome outcome = run(bundle);
+        copied = outcome.status == 0 && outcome.answer()["names"] == json({"file", "pipe"});
+        CHECK_MESSAGE(copied, outcome.err << outcome.out);
+    }
+    WITHSTANDS("a file that is exchanged for a pipe", copied);
 }
 
 }  // namespace pinfold::integration
