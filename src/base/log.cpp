@@ -32,9 +32,10 @@ Logger& logger() {
     return instance;
 }
 
-// One write() per line, so that lines of parent and child do not mix. Nothing can be done if it fails.
-void write_line(int fd, std::string line) {
-    line += '\n';
+// One write() per line, so that lines of parent and child do not mix. Nothing can be done if it fails. Names from
+// inside a container may be in it.
+void write_line(int fd, std::string_view text) {
+    const std::string line = concat(printable(text, kLineEnds), '\n');
     [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
 }
 

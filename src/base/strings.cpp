@@ -74,12 +74,43 @@ size_t utf8_length(std::string_view text) {
     return overlong || out_of_range ? 0 : length;
 }
 
-void append_json_control(std::string& out, char c) {
-    switch (c) {
+// Of one well-formed sequence.
+char32_t code_point(std::string_view sequence) {
+    const auto lead = static_cast<unsigned char>(sequence[0]);
+    if (sequence.size() == 1) return lead;
+    char32_t code = lead & (0xff >> (sequence.size() + 1));
+    for (const char c : sequence.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3f);
+    return code;
+}
+
+// What a terminal does not show but obeys, or shows in another order than it was written: the control characters of
+// ASCII and of Latin-1 (U+009B begins a sequence as ESC does), ends of lines, and marks of direction.
+bool is_control(char32_t code) {
+    if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return true;
+    return code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+void append_printable(std::string& out, std::string_view text, std::string_view kept) {
+    while (!text.empty()) {
+        const size_t length = utf8_length(text);
+        const std::string_view piece = text.substr(0, length == 0 ? 1 : length);
+        const bool is_kept = length == 1 && kept.find(piece[0]) != kept.npos;
+        if (is_kept || (length != 0 && !is_control(code_point(piece)))) out += piece;
+        else
+            for (const char c : piece) append_hex(out, "\\x", static_cast<unsigned char>(c));
+        text.remove_prefix(piece.size());
+    }
+}
+
+void append_json_control(std::string& out, char32_t code) {
+    switch (code) {
         case '\n': out += "\\n"; break;
         case '\t': out += "\\t"; break;
         case '\r': out += "\\r"; break;
-        default: append_hex(out, "\\u00", static_cast<unsigned char>(c));
+        default:
+            append_hex(out, "\\u", static_cast<unsigned char>(code >> 8));
+            append_hex(out, "", static_cast<unsigned char>(code));
     }
 }
 
@@ -95,12 +126,14 @@ std::optional<std::vector<unsigned long>> parse_index_list(std::string_view text
 
 std::string quoted(std::string_view text) {
     std::string out = "'";
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte == 0x7f) append_hex(out, "\\x", byte);
-        else out += c;
-    }
+    append_printable(out, text, "");
     return out + "'";
+}
+
+std::string printable(std::string_view text, std::string_view kept) {
+    std::string out;
+    append_printable(out, text, kept);
+    return out;
 }
 
 std::string json_quoted(std::string_view text) {
@@ -108,9 +141,10 @@ std::string json_quoted(std::string_view text) {
     while (!text.empty()) {
         const size_t length = utf8_length(text);
         const char c = text[0];
+        const char32_t code = length == 0 ? 0 : code_point(text.substr(0, length));
         if (length == 0) out += "\xef\xbf\xbd";
         else if (c == '"' || c == '\\') (out += '\\') += c;
-        else if (static_cast<unsigned char>(c) < 0x20) append_json_control(out, c);
+        else if (is_control(code)) append_json_control(out, code);
         else out += text.substr(0, length);
         text.remove_prefix(length == 0 ? 1 : length);
     }

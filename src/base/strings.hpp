@@ -44,10 +44,18 @@ std::string join(const std::vector<std::string>& items, std::string_view separat
 // "0-3, 7" as a bit mask, the kernel's way to write sets of CPUs and nodes; nothing where the text is no such list.
 std::optional<std::vector<unsigned long>> parse_index_list(std::string_view text);
 
-// In single quotes, with control characters escaped: safe to print whatever it holds.
+// Safe to print whatever it holds: control characters, marks that turn the direction of text, and bytes that are not
+// UTF-8 are escaped.
+std::string printable(std::string_view text, std::string_view kept = "");
+
+// The same in single quotes.
 std::string quoted(std::string_view text);
 
-// The text as a JSON string literal, quotes included; bytes that are not UTF-8 become U+FFFD.
+// What may stand in a text of several lines. All that goes to a terminal goes through this once more.
+inline constexpr std::string_view kLineEnds = "\n\t";
+
+// The text as a JSON string literal, quotes included, with control characters escaped; bytes that are not UTF-8 become
+// U+FFFD.
 std::string json_quoted(std::string_view text);
 
 }  // namespace pinfold

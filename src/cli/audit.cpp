@@ -40,17 +40,11 @@ std::string on_one_line(const Json& json) {
     return out;
 }
 
-// Harmless on a terminal, whatever the caller was called.
-std::string plain(const std::string& text) {
-    const std::string quotes = quoted(text);
-    return quotes.substr(1, quotes.size() - 2);
-}
-
 std::string caller_of(const Json& json) {
     const Json* caller = json.find("caller");
     if (!caller) return "";
     const Json* uid = caller->find("uid");
-    return concat("#", uid ? on_one_line(*uid) : "", " ", plain(text_of(*caller, "program")));
+    return concat("#", uid ? on_one_line(*uid) : "", " ", printable(text_of(*caller, "program")));
 }
 
 // What the event alone has.
@@ -60,7 +54,7 @@ std::string details_of(const Json& json) {
     std::string out;
     for (const Json::Member& member : *json.object()) {
         if (std::ranges::find(kCommon, member.key) != kCommon.end()) continue;
-        out += concat(out.empty() ? "" : " ", member.key, "=", on_one_line(member.value));
+        out += concat(out.empty() ? "" : " ", printable(member.key), "=", on_one_line(member.value));
     }
     return out;
 }
@@ -69,8 +63,9 @@ using Row = std::array<std::string, 6>;
 
 Row row_of(const AuditRecord& record) {
     const std::string time = text_of(record.json, "time");
-    return {std::to_string(record.end.seq),    concat(time.substr(0, 19), "Z"), record.event,
-            plain(text_of(record.json, "id")), caller_of(record.json),          details_of(record.json)};
+    return {std::to_string(record.end.seq), printable(concat(time.substr(0, 19), "Z")),
+            printable(record.event),        printable(text_of(record.json, "id")),
+            caller_of(record.json),         details_of(record.json)};
 }
 
 std::string table(const std::vector<Row>& rows) {
@@ -104,7 +99,8 @@ Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line
         const std::optional<AuditRecord> record = parse_line(entry);
         damaged = damaged || (!record && !entry.empty());
         if (!record || !is_wanted(*record, options)) continue;
-        if (options.json) lines += concat(entry, '\n');
+        const bool as_it_is = printable(entry) == entry;  // older lines may have what is escaped today
+        if (options.json) lines += concat(as_it_is ? entry : on_one_line(record->json), '\n');
         else rows.push_back(row_of(*record));
     }
     if (damaged) log_warning(concat(file, " has damaged lines, which are left out: see pinfold audit verify"));

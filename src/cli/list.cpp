@@ -17,8 +17,12 @@ using Row = std::array<std::string, 6>;
 
 Row row_of(const ContainerState& state) {
     const ContainerRecord& record = state.record;
-    return {record.id,      std::to_string(state.pid), status_name(state.status), record.bundle,
-            record.created, concat("#", record.owner)};
+    return {record.id,
+            std::to_string(state.pid),
+            status_name(state.status),
+            printable(record.bundle),
+            printable(record.created),
+            concat("#", record.owner)};
 }
 
 // Each column as wide as its widest entry, and two blanks.

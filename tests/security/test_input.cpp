@@ -110,4 +110,89 @@ TEST_CASE("CVE-2026-119101, crun CVE-2026-115520: brackets and colons in a desti
     CHECK(container.status() == "running");
 }
 
+// A name that clears the screen, colours, or turns what follows round: by ESC, by the one character that begins the
+// same sequences, by a mark of direction, by bytes that are no text.
+TEST_CASE("names: nothing that a terminal obeys gets through, whoever tells the name") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::string names[] = {"a\x1b[2Jb",
+                                 "a\xc2\x9b"
+                                 "2Jb",
+                                 "a\xc2\x85"
+                                 "b",
+                                 "a\xe2\x80\xae"
+                                 "b",
+                                 "a\xe2\x81\xa6"
+                                 "b",
+                                 "a\x7f"
+                                 "b"};
+    const auto is_harmless = [](const std::string& text) {
+        for (const char* bad : {"\x1b", "\xc2\x9b", "\xc2\x85", "\xe2\x80\xae", "\xe2\x81\xa6", "\x7f"}) {
+            if (text.find(bad) != std::string::npos) return false;
+        }
+        return text.find('a') != std::string::npos;
+    };
+    for (const std::string& name : names) {
+        Bundle bundle;
+        INFO("the name ", json(name).dump(-1, ' ', true));
+        const auto refuses = [&](const char* what, const RunOptions& options = {}) {
+            const Outcome outcome = run(bundle, options);
+            CHECK(outcome.status != 0);
+            WITHSTANDS(what, is_harmless(outcome.err) && is_harmless(outcome.err + outcome.out));
+        };
+        const json config = bundle.config;
+        bundle.config["process"]["args"] = {"/" + name};
+        refuses("a program");
+        refuses("a program, with --debug", {.global = {"--debug"}});
+        refuses("a program, as JSON", {.global = {"--log-format", "json", "--debug"}});
+        bundle.config = config;
+        bundle.mount("/data/" + name, "tmpfs", "tmpfs", {"size=" + name});
+        refuses("a mount");
+        bundle.config = config;
+        bundle.config["process"]["cwd"] = "/probe/" + name;
+        refuses("a directory");
+        bundle.config = config;
+        write_text(bundle.rootfs() / "data" / name, "x");
+        bundle.config["linux"]["devices"] = {{{"path", "/data/" + name}, {"type", "p"}}};
+        refuses("a device");
+        bundle.config = config;
+        bundle.config["linux"]["seccomp"] = {{"defaultAction", name}};
+        refuses("an action of a filter");
+    }
+}
+
+TEST_CASE("names: nothing that a terminal obeys gets through in lists") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::string name =
+        "a\xc2\x9b"
+        "2J\xe2\x80\xae"
+        "\nb";
+    const auto is_harmless = [](const std::string& text) {
+        return !text.empty() && text.find("\xc2\x9b") == std::string::npos &&
+               text.find("\xe2\x80\xae") == std::string::npos;
+    };
+    Bundle bundle;
+    const fs::path moved = bundle.host() / name;
+    bundle.config["annotations"] = {{name, name}};
+    bundle.config["process"]["args"] = {"/probe", "wait-signal", name};
+    bundle.write_config();
+    fs::copy(bundle.path(), moved, fs::copy_options::recursive);
+    const Ended created = verb(bundle, {"run", "-d", "--bundle", moved, bundle.id()});
+    REQUIRE_MESSAGE(created.status == 0, created.err);
+    const auto tells = [&](const std::vector<std::string>& words) {
+        const Ended ended = verb(bundle, words);
+        CHECK_MESSAGE(ended.status == 0, ended.err);
+        WITHSTANDS(words.front(), is_harmless(ended.out));
+        return ended.out;
+    };
+    CHECK(std::ranges::count(tells({"list"}), '\n') == 2);  // the name has no line of its own
+    CHECK(json::parse(tells({"list", "--format", "json"}))[0]["bundle"] == moved.string());
+    CHECK(json::parse(tells({"state", bundle.id()}))["annotations"][name] == name);
+    tells({"ps", bundle.id(), "--", "-eo", "pid,args"});
+    CHECK(json::parse(tells({"run", "--dry-run", "--bundle", moved, bundle.id() + "-other"}))["bundle"] ==
+          moved.string());
+    CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+}
+
 }  // namespace pinfold::integration

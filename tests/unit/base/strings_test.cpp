@@ -73,6 +73,43 @@ TEST_CASE("strings: quoted text cannot move the cursor of a terminal") {
     CHECK(quoted("plain") == "'plain'");
     CHECK(quoted("a\x1b[2Jb\n\x7f") == "'a\\x1b[2Jb\\x0a\\x7f'");
     CHECK(quoted("caf\xc3\xa9") == "'caf\xc3\xa9'");
+    CHECK(printable("a\x1b\tb\n") == "a\\x1b\\x09b\\x0a");
+    CHECK(printable("a\x1b\tb\n", kLineEnds) == "a\\x1b\tb\n");
+}
+
+TEST_CASE(
+    "strings: neither do the other control characters, marks of direction and bytes that are not UTF-8 get through") {
+    struct Example {
+        std::string_view text;
+        const char* printed;
+        const char* json;
+    };
+    const Example examples[] = {
+        {"\xc2\x80", "\\xc2\\x80", "\\u0080"},
+        {"\xc2\x9b", "\\xc2\\x9b", "\\u009b"},
+        {"\xc2\x9f", "\\xc2\\x9f", "\\u009f"},
+        {"\xd8\x9c", "\\xd8\\x9c", "\\u061c"},
+        {"\xe2\x80\xa8", "\\xe2\\x80\\xa8", "\\u2028"},
+        {"\xe2\x80\xaa", "\\xe2\\x80\\xaa", "\\u202a"},
+        {"\xe2\x80\xae", "\\xe2\\x80\\xae", "\\u202e"},
+        {"\xe2\x81\xa6", "\\xe2\\x81\\xa6", "\\u2066"},
+        {"\xe2\x81\xa9", "\\xe2\\x81\\xa9", "\\u2069"},
+        {"\x9b", "\\x9b", "\xef\xbf\xbd"},
+        {"\xff", "\\xff", "\xef\xbf\xbd"},
+        {"\x7f", "\\x7f", "\\u007f"},
+    };
+    for (const Example& example : examples) {
+        CAPTURE(example.printed);
+        CHECK(printable(example.text, kLineEnds) == example.printed);
+        CHECK(quoted(example.text) == concat('\'', example.printed, '\''));
+        CHECK(json_quoted(example.text) == concat('"', example.json, '"'));
+    }
+    // Their neighbours, letters of all sorts, and what has no direction of its own.
+    for (const char* text :
+         {"~", "\xc2\xa0", "\xe2\x80\xaf", "\xe2\x81\xa5", "\xe2\x81\xaa", "\xd7\x90", "\xe2\x82\xac"}) {
+        CHECK(printable(text) == text);
+        CHECK(json_quoted(text) == concat('"', text, '"'));
+    }
 }
 
 TEST_CASE("strings: a JSON literal escapes what JSON asks for") {
@@ -84,7 +121,7 @@ TEST_CASE("strings: a JSON literal escapes what JSON asks for") {
 
 TEST_CASE("strings: well-formed UTF-8 passes through a JSON literal") {
     // the first and last of each length, and both neighbours of the surrogates
-    for (const char* text : {"\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
+    for (const char* text : {"~", "\xc2\xa0", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
                              "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
         CHECK(json_quoted(text) == concat('"', text, '"'));
     }
