@@ -62,8 +62,8 @@ private:
 
 }  // namespace
 
-Result<void> update_legacy_limits(const CgroupPlace& place, const LegacyGroups& groups, Resources resources,
-                                  Undo& undo) {
+Result<std::vector<CgroupWrite>> update_legacy_limits(const CgroupPlace& place, const LegacyGroups& groups,
+                                                      Resources resources, Undo& undo) {
     TRY(complete_memory(memory_now(groups.of("memory")), resources.memory));
     if (resources.pids_limit == 0) resources.pids_limit.reset();
     std::vector<CgroupWrite> writes = TRY(legacy_writes(resources));
@@ -73,8 +73,8 @@ Result<void> update_legacy_limits(const CgroupPlace& place, const LegacyGroups& 
         return is_legacy_default(write) && ::faccessat(groups.of(write.file), write.file.c_str(), F_OK, 0) != 0;
     });
     TRY(check_legacy_controllers(writes, place.legacy));
-    TRY_IN(concat("cgroup v1, group ", place.path), write_legacy_limits(groups, std::move(writes), undo));
-    return {};
+    TRY_IN(concat("cgroup v1, group ", place.path), write_legacy_limits(groups, writes, undo));
+    return writes;
 }
 
 Result<void> update_legacy_devices(const CgroupPlace& place, const LegacyGroups& groups,

@@ -10,8 +10,9 @@
 
 namespace pinfold {
 
-Result<void> update_legacy_limits(const CgroupPlace& place, const LegacyGroups& groups, Resources resources,
-                                  Undo& undo);
+// What was written.
+Result<std::vector<CgroupWrite>> update_legacy_limits(const CgroupPlace& place, const LegacyGroups& groups,
+                                                      Resources resources, Undo& undo);
 
 // Whoever is in the groups stands still meanwhile: between two writes, devices are denied that are allowed before and
 // after.

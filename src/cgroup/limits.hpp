@@ -20,6 +20,12 @@ struct CgroupWrite {
     std::string twin_value{};
 };
 
+// The limits of a container: what its groups were told, in the order in which they were.
+struct GroupLimits {
+    std::vector<CgroupWrite> unified;
+    std::vector<CgroupWrite> legacy;  // cgroup v1
+};
+
 // In the order in which they have to be written. Zeros mean "not set", as engines send them. An error where the
 // numbers contradict each other or where cgroup v2 has nothing that could enforce the property.
 // memory.useHierarchy asks for nothing: cgroup v2 always counts groups below a group. memory.checkBeforeUpdate is

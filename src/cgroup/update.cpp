@@ -124,13 +124,15 @@ Result<void> tell_systemd(const CgroupPlace& place, int group, const std::vector
     return {};
 }
 
-Result<void> update_unified(const CgroupPlace& place, int group, Resources resources, Undo& undo) {
+Result<std::vector<CgroupWrite>> update_unified(const CgroupPlace& place, int group, Resources resources, Undo& undo) {
+    if (place.mount.empty()) return std::vector<CgroupWrite>();
     std::vector<CgroupWrite> writes = TRY(plan_writes(group, std::move(resources)));
     TRY(provide_controllers(place, writes));
     sort_writes(group, writes);
     const std::string name = concat("cgroup ", place.mount, place.path);
     for (const CgroupWrite& write : writes) TRY_IN(name, undo.set(group, write));
-    return place.scope.empty() ? Result<void>() : tell_systemd(place, group, writes);
+    if (!place.scope.empty()) TRY(tell_systemd(place, group, writes));
+    return writes;
 }
 
 // As it was when the container was created: its groups are where they are.
@@ -146,15 +148,16 @@ CgroupHost host_of(const CgroupPlace& place) {
 
 }  // namespace
 
-Result<void> update_cgroup(const CgroupPlace& place, const Resources& resources) {
+Result<void> update_cgroup(const CgroupPlace& place, const Resources& resources, const KeepLimits& keep) {
     const DividedResources divided = divide_resources(resources, host_of(place));
     const UniqueFd group = TRY(open_group(place));
     const LegacyGroups legacy = TRY(LegacyGroups::open(place));
     Undo undo;
-    if (!place.mount.empty()) TRY(update_unified(place, group.get(), divided.unified, undo));
-    TRY(update_legacy_limits(place, legacy, divided.legacy, undo));
+    const GroupLimits written{TRY(update_unified(place, group.get(), divided.unified, undo)),
+                              TRY(update_legacy_limits(place, legacy, divided.legacy, undo))};
     TRY_IN(concat("cgroup ", place.mount, place.path), update_devices(group.get(), divided.unified.devices));
     TRY(update_legacy_devices(place, legacy, divided.legacy.devices));
+    if (keep) TRY(keep(written));
     undo.commit();
     return {};
 }

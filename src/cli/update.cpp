@@ -5,6 +5,7 @@
 
 #include "base/strings.hpp"
 #include "base/units.hpp"
+#include "cgroup/read_limit.hpp"
 #include "cli/audited.hpp"
 #include "cli/live.hpp"
 #include "cli/verbs.hpp"
@@ -96,11 +97,23 @@ Result<void> check_policies(const ContainerRecord& record, const Resources& want
     return check_update(line.gate->policies(), limits);
 }
 
+// A start that is still to come compares with these what the kernel has.
+void add_limits(const std::vector<CgroupWrite>& written, std::vector<CgroupWrite>& limits) {
+    limits.insert(limits.end(), written.begin(), written.end());
+    limits = lasting_writes(limits);
+}
+
 Result<int> update_it(const UpdateOptions& options, const CommandLine& line, const Resources& resources) {
     const StateLock lock = TRY(StateLock::take(line.global.root, options.id));
-    const ContainerRecord record = TRY(load_live(Operation::update, options.id, line)).record;
+    ContainerRecord record = TRY(load_live(Operation::update, options.id, line)).record;
     TRY(check_policies(record, resources, line));
-    TRY(update_cgroup(record.cgroup, resources));
+    const auto keep = [&](const GroupLimits& written) -> Result<void> {
+        if (!record.limits) return {};
+        add_limits(written.unified, record.limits->unified);
+        add_limits(written.legacy, record.limits->legacy);
+        return replace_record(line.global.root, record);
+    };
+    TRY(update_cgroup(record.cgroup, resources, keep));
     return 0;
 }
 

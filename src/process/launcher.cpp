@@ -140,7 +140,7 @@ Result<void> prepare_child(const Plan& plan, pid_t pid, const StateDir& state, b
         TRY(take_step(Step::id_maps, [&] { return write_id_maps(pid, *plan.id_maps); }));
     }
     TRY(prepare_process(pid, plan.process, has_our_streams ? plan.stream_owner : std::nullopt));
-    return take_step(Step::state, [&] { return state.record_init(pid); });
+    return take_step(Step::record_init, [&] { return state.record_init(pid); });
 }
 
 Result<MovedDevices> move_net_devices(const Plan& plan, pid_t pid) {
@@ -285,7 +285,7 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
         context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
     Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, ends, std::move(context), cgroup); }));
     const Channel& channel = ends.channel;
-    TRY(take_step(Step::cgroup, [&] { return cgroup.admit(plan.cgroup, child.pid()); }));
+    TRY(take_step(Step::admit, [&] { return cgroup.admit(plan.cgroup, child.pid()); }));
     TRY(prepare_child(plan, child.pid(), state, how.options.streams == nullptr));
     MovedDevices net_devices = TRY(move_net_devices(plan, child.pid()));
     if (plan.namespaces.joins(CLONE_NEWPID)) return start_inside(how, state, channel, child, std::move(net_devices));
@@ -368,6 +368,7 @@ ContainerRecord make_record(const Plan& plan, const Spec& spec, StringMap annota
     record.rootfs = plan.root.path;
     record.created = rfc3339_now();
     record.cgroup = plan.cgroup.place;
+    record.limits = {plan.cgroup.writes, plan.cgroup.legacy_writes};
     record.owner = ::geteuid();
     record.poststart_hooks = !spec.hooks.poststart.empty();
     record.poststop_hooks = !spec.hooks.poststop.empty();

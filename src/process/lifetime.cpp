@@ -25,10 +25,20 @@ Result<Spec> load_spec(const std::string& root, const std::string& id) {
 }
 
 // What was planned when the container was created, as far as a receipt tells it.
-Result<Plan> plan_again(const Spec& spec, const ContainerRecord& record) {
+// Of its groups and their limits that is in the state, with what has changed since.
+Result<Plan> plan_again(Spec spec, const ContainerRecord& record) {
     const HostFacts facts = TRY(gather_host_facts());
-    Plan plan = TRY(make_plan(spec, {.id = record.id, .bundle = record.bundle}, facts));
+    PlanOptions options{.id = record.id, .bundle = record.bundle};
+    if (record.limits) {
+        spec.linux_.resources = {};
+        spec.linux_.cgroups_path.clear();
+        options.cgroup_manager = CgroupManager::disabled;
+    }
+    Plan plan = TRY(make_plan(spec, options, facts));
     plan.cgroup.place = record.cgroup;
+    if (!record.limits) return plan;
+    plan.cgroup.writes = record.limits->unified;
+    plan.cgroup.legacy_writes = record.limits->legacy;
     return plan;
 }
 
@@ -48,8 +58,8 @@ Result<void> run_payload(const std::string& root, const ContainerState& state, c
     };
     const auto on_gate = [&](WaitingPlace gate) -> Result<void> {
         const UniqueFd init = TRY(open_process(state.pid, state.started));
-        const Spec spec = TRY(load_spec(root, id));
-        const Plan plan = TRY(plan_again(spec, state.record));
+        Spec spec = TRY(load_spec(root, id));
+        const Plan plan = TRY(plan_again(std::move(spec), state.record));
         const auto read = [&] { return read_receipt(plan, state.pid); };
         return inspect({state.pid, init.get(), gate}, channel, read, on_receipt);
     };

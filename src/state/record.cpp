@@ -57,14 +57,44 @@ CgroupPlace place_from_json(const Json& object) {
             string_text(object, "scope")};
 }
 
+std::string to_json(const std::vector<CgroupWrite>& writes) {
+    std::vector<std::string> items;
+    for (const CgroupWrite& write : writes) {
+        std::vector<std::string> words;
+        for (const std::string* word :
+             {&write.file, &write.value, &write.property, &write.twin_file, &write.twin_value})
+            words.push_back(json_quoted(*word));
+        items.push_back(concat('[', join(words, ","), ']'));
+    }
+    return concat('[', join(items, ","), ']');
+}
+
+std::string to_json(const GroupLimits& limits) {
+    return concat("{\"unified\":", to_json(limits.unified), ",\"legacy\":", to_json(limits.legacy), "}");
+}
+
+std::vector<CgroupWrite> writes_from_json(const Json& object, std::string_view key) {
+    std::vector<CgroupWrite> writes;
+    const Json* list = object.find(key);
+    if (list == nullptr || list->array() == nullptr) return writes;
+    for (const Json& item : *list->array()) {
+        std::vector<std::string> words;
+        if (item.array() == nullptr) continue;
+        for (const Json& word : *item.array()) words.push_back(word.string() != nullptr ? *word.string() : "");
+        words.resize(5);
+        writes.push_back({words[0], words[1], words[2], words[3], words[4]});
+    }
+    return writes;
+}
+
 }  // namespace
 
 void write_record(const ContainerRecord& record, const std::function<void(std::string_view)>& put) {
     put(concat("{\"version\":", kRecordVersion, ",\"id\":", json_quoted(record.id),
                ",\"ociVersion\":", json_quoted(record.oci_version), ",\"bundle\":", json_quoted(record.bundle),
-               ",\"rootfs\":", json_quoted(record.rootfs), ",\"created\":", json_quoted(record.created),
-               ",\"cgroup\":", to_json(record.cgroup), ",\"owner\":", record.owner,
-               ",\"poststartHooks\":", boolean(record.poststart_hooks),
+               ",\"rootfs\":", json_quoted(record.rootfs), ",\"created\":", json_quoted(record.created), ",\"cgroup\":",
+               to_json(record.cgroup), record.limits ? concat(",\"limits\":", to_json(*record.limits)) : "",
+               ",\"owner\":", record.owner, ",\"poststartHooks\":", boolean(record.poststart_hooks),
                ",\"poststopHooks\":", boolean(record.poststop_hooks), ",\"annotations\":{"));
     const char* comma = "";
     for (const auto& [key, value] : record.annotations) {
@@ -93,6 +123,8 @@ Result<ContainerRecord> record_from_json(std::string_view text) {
     record.rootfs = string_text(root, "rootfs");
     record.created = string_text(root, "created");
     if (const Json* place = root.find("cgroup")) record.cgroup = place_from_json(*place);
+    if (const Json* limits = root.find("limits"))
+        record.limits = {writes_from_json(*limits, "unified"), writes_from_json(*limits, "legacy")};
     record.owner = static_cast<uid_t>(number(root, "owner"));
     record.poststart_hooks = flag(root, "poststartHooks");
     record.poststop_hooks = flag(root, "poststopHooks");

@@ -353,6 +353,11 @@ Result<ContainerState> load_what_is_left(const std::string& root, const std::str
     return state;
 }
 
+Result<void> replace_record(const std::string& root, const ContainerRecord& record) {
+    const UniqueFd dir = TRY(open_state_dir(root, record.id));
+    return write_record_file(dir.get(), record);
+}
+
 Result<std::string> load_config_text(const std::string& root, const std::string& id) {
     const UniqueFd dir = TRY(open_state_dir(root, id));
     const UniqueFd file = TRY_IN(concat(root, "/", id), open_regular(dir.get(), kConfigFile, O_NOFOLLOW));

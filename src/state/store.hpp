@@ -13,9 +13,11 @@
 #include <sys/types.h>
 
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cgroup/limits.hpp"
 #include "cgroup/place.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
@@ -30,6 +32,8 @@ struct ContainerRecord {
     std::string rootfs;
     std::string created;  // RFC 3339
     CgroupPlace cgroup;
+    // What was planned, and what `update` has changed since; nothing in the states of earlier versions.
+    std::optional<GroupLimits> limits{};
     uid_t owner = 0;
     // Whether config.json has hooks for these moments; most have none, and then it need not be read again.
     bool poststart_hooks = false;
@@ -98,6 +102,8 @@ Result<ContainerState> load_state(const std::string& root, const std::string& id
 // For who has locked it to remove it: also what one has left who died at that, and, if that is wanted, without its
 // record where that cannot be read.
 Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id, bool unreadable_too);
+// For who has locked it.
+Result<void> replace_record(const std::string& root, const ContainerRecord& record);
 Result<std::string> load_config_text(const std::string& root, const std::string& id);
 
 // All that are there, by id. One that cannot be read is warned about and left out.

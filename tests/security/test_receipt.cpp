@@ -230,6 +230,36 @@ TEST_CASE("receipt: a limit that was changed between create and start is noticed
     CHECK(ended.err.find("pids.max: planned 20, the kernel says max") != std::string::npos);
 }
 
+TEST_CASE("receipt: limits that were updated between create and start are those that are due") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const bool unified = has_controller("pids");
+    if (!unified && cgroup1_mount("pids").empty()) SKIP_TEST("no cgroup here limits processes");
+    const bool has_memory = has_controller("memory") || !cgroup1_mount("memory").empty();
+    Bundle bundle;
+    bundle.config["annotations"] = {{"org.pinfold.strict", "true"}};
+    bundle.config["linux"]["resources"]["pids"] = {{"limit", 50}};
+    if (has_memory) bundle.config["linux"]["resources"]["memory"] = {{"limit", 64 << 20}};
+    bundle.probe({"wait-signal"});
+    const fs::path group = (unified ? cgroup2_mount() : cgroup1_mount("pids")) / "pinfold" / bundle.id();
+    {
+        const Container container(bundle, Container::As::created);
+        container.must({"update", "--pids-limit", "80", bundle.id()});
+        container.must({"update", "--pids-limit", "100", bundle.id()});
+        if (has_memory) container.must({"update", "--memory", "96m", bundle.id()});
+        container.must({"start", bundle.id()});
+        CHECK(container.status() == "running");
+        CHECK(read_text(group / "pids.max") == "100\n");
+    }
+    // What was never asked for is noticed as before: with the number that is due by then.
+    const Container container(bundle, Container::As::created);
+    container.must({"update", "--pids-limit", "100", bundle.id()});
+    write_text(group / "pids.max", "50");
+    const Ended ended = verb(bundle, {"start", bundle.id()});
+    WITHSTANDS("pids.max", ended.status == 1);
+    CHECK_MESSAGE(ended.err.find("pids.max: planned 100, the kernel says 50") != std::string::npos, ended.err);
+}
+
 TEST_CASE("receipt: limits that the kernel rounds, or that are said twice, are as planned") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
