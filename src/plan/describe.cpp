@@ -13,6 +13,10 @@
 
 namespace pinfold {
 
+bool is_opened_by_parent(const Plan& plan, const MountRequest& mount) {
+    return mount.kind == MountRequest::Kind::bind && (plan.parent_opens_sources || mount.id_maps);
+}
+
 namespace {
 
 using Actions = std::vector<std::string>;
@@ -180,13 +184,10 @@ Actions describe_devices(const Plan& plan) {
     return actions;
 }
 
-bool is_opened_by_parent(const Plan& plan, const MountRequest& mount) {
-    return mount.kind == MountRequest::Kind::bind && (plan.parent_opens_sources || mount.id_maps);
-}
-
 Actions describe_sources(const Plan& plan) {
     Actions actions;
-    if (plan.parent_opens_sources && plan.root.uses_path()) actions.push_back(concat("open ", plan.root.path));
+    if (plan.parent_opens_sources)
+        actions.push_back(plan.root.uses_path() ? concat("open ", plan.root.path) : "nothing for the root");
     for (const MountRequest& mount : plan.mounts) {
         if (is_opened_by_parent(plan, mount))
             actions.push_back(concat(mount.label, ": open ", mount.filesystem.source));
@@ -207,7 +208,7 @@ Actions describe_prepared_mounts(const Plan& plan) {
 
 Actions describe_root(const Plan& plan) {
     if (!plan.root.uses_path()) return {"make a file system in memory"};
-    return plan.parent_opens_sources ? Actions{} : Actions{concat("open ", plan.root.path)};
+    return {plan.parent_opens_sources ? "take what the parent has opened" : concat("open ", plan.root.path)};
 }
 
 Actions describe_attached_root(const RootRequest& root) {

@@ -27,8 +27,7 @@ std::string step_object(Step step, const std::vector<std::string>& actions) {
 
 std::string dump_plan(const Plan& plan) {
     std::string steps;
-    for (auto number = static_cast<uint8_t>(kFirstStep); number <= static_cast<uint8_t>(kLastStep); ++number) {
-        const Step step{number};
+    for (const Step step : all_steps(plan.process.no_new_privileges)) {
         const std::vector<std::string> actions = describe_step(step, plan);
         if (actions.empty()) continue;
         steps += concat(steps.empty() ? "" : ",\n", step_object(step, actions));

@@ -42,12 +42,13 @@ std::optional<winsize> own_window() {
 
 // Pipes only: files and terminals that the caller has redirected to us stay its own. Without the right to, the payload
 // can still use its streams, just not open them anew.
-void give_away_pipes(uid_t owner) {
+Result<void> give_away_pipes(uid_t owner) {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         struct stat info {};
         if (::fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode) || info.st_uid == owner) continue;
         if (::fchown(fd, owner, gid_t(-1)) != 0) log_debug(concat("standard stream ", fd, " stays the caller's"));
     }
+    return {};
 }
 
 // Hooks may take for ever; whoever waits for them must be able to end that.
@@ -86,8 +87,8 @@ Result<void> prepare_process(pid_t pid, const ProcessPlan& process, std::optiona
     if (process.oom_score_adj) {
         TRY(take_step(Step::oom_score_adj, [&] { return set_oom_score(pid, *process.oom_score_adj); }));
     }
-    if (stream_owner) give_away_pipes(*stream_owner);
-    return {};
+    if (!stream_owner) return {};
+    return take_step(Step::streams, [&] { return give_away_pipes(*stream_owner); });
 }
 
 Result<void> send_pidfd(const Child& child, const std::string& socket) {
@@ -101,7 +102,7 @@ Result<Outfit> make_outfit(const ProcessPlan& process, const std::optional<Secco
     Outfit outfit;
     if (seccomp)
         outfit.filter =
-            TRY(take_step(Step::seccomp, [&] { return compile_seccomp_cached(*seccomp, options.seccomp_cache); }));
+            TRY(take_step(Step::filter, [&] { return compile_seccomp_cached(*seccomp, options.seccomp_cache); }));
     outfit.window = process.window;
     if (!options.console_socket.empty())
         outfit.console_socket = TRY(connect_to_socket("console socket", options.console_socket));

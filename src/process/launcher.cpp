@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -14,6 +16,7 @@
 #include "kernel/init_process.hpp"
 #include "kernel/own_binary.hpp"
 #include "kernel/selinux.hpp"
+#include "plan/describe.hpp"
 #include "process/entry.hpp"
 #include "process/hooks.hpp"
 #include "process/init.hpp"
@@ -65,25 +68,24 @@ struct Started {
 };
 
 // For a child that could not: its user namespace has no rights over the host's files.
-Result<OpenedTrees> open_trees(const Plan& plan) {
-    OpenedTrees trees;
-    trees.mounts.resize(plan.mounts.size());
+Result<void> open_trees(const Plan& plan, OpenedTrees& trees) {
     if (plan.parent_opens_sources && plan.root.uses_path())
         trees.root = TRY_IN("root", clone_tree(AT_FDCWD, plan.root.path, true));
     for (size_t i = 0; i < plan.mounts.size(); ++i) {
         const MountRequest& mount = plan.mounts[i];
-        const bool opened_here = plan.parent_opens_sources || mount.id_maps;
-        if (mount.kind == MountRequest::Kind::bind && opened_here)
-            trees.mounts[i] = TRY_IN(mount.label, open_bind_source(mount));
+        if (is_opened_by_parent(plan, mount)) trees.mounts[i] = TRY_IN(mount.label, open_bind_source(mount));
     }
-    return trees;
+    return {};
 }
 
 Result<InitContext> make_context(const NewContainer& container, const ChildOptions& options, Channel channel) {
     const Plan& plan = container.plan;
     InitContext context{.channel = std::move(channel), .record = &container.record};
     context.outfit = TRY(make_outfit(plan.process, plan.seccomp, options));
-    context.trees = TRY(take_step(Step::sources, [&] { return open_trees(plan); }));
+    context.trees.mounts.resize(plan.mounts.size());
+    const auto is_ours = [&](const MountRequest& mount) { return is_opened_by_parent(plan, mount); };
+    if (plan.parent_opens_sources || std::ranges::any_of(plan.mounts, is_ours))
+        TRY(take_step(Step::sources, [&] { return open_trees(plan, context.trees); }));
     if (plan.namespaces.joins(CLONE_NEWPID)) context.words = find_own_words();
     return context;
 }
@@ -285,7 +287,9 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
         context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
     Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, ends, std::move(context), cgroup); }));
     const Channel& channel = ends.channel;
-    TRY(take_step(Step::admit, [&] { return cgroup.admit(plan.cgroup, child.pid()); }));
+    const CgroupPlace& place = plan.cgroup.place;
+    if (!place.legacy.empty() || !place.scope.empty())
+        TRY(take_step(Step::admit, [&] { return cgroup.admit(plan.cgroup, child.pid()); }));
     TRY(prepare_child(plan, child.pid(), state, how.options.streams == nullptr));
     MovedDevices net_devices = TRY(move_net_devices(plan, child.pid()));
     if (plan.namespaces.joins(CLONE_NEWPID)) return start_inside(how, state, channel, child, std::move(net_devices));

@@ -73,20 +73,28 @@ Result<void> change_user(const ProcessPlan& process, bool in_cwd) {
     return {};
 }
 
-// A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs it takes CAP_SYS_ADMIN,
-// which the capabilities' step may drop: then that step, and only that, comes after it.
+Result<void> load_filter(const ProcessPlan& process, const SeccompFilter& filter, const ListenerOffer& listener) {
+    if (!process.no_new_privileges) TRY(raise_permitted_capabilities());
+    return load_with_listener(filter, listener);
+}
+
 Result<void> restrict_rights(const ProcessPlan& process, const std::optional<SeccompFilter>& filter,
                              const ListenerOffer& listener) {
-    const bool privileged = filter && !process.no_new_privileges;
-    if (privileged) {
-        TRY(take_step(Step::seccomp, raise_permitted_capabilities));
-        TRY(take_step(Step::seccomp, [&] { return load_with_listener(*filter, listener); }));
-    }
-    if (process.no_new_privileges) TRY(take_step(Step::no_new_privileges, forbid_new_privileges));
-    if (process.landlock)
-        TRY(take_step(Step::landlock, [&] { return enter_landlock(*process.landlock, 3 + process.preserve_fds); }));
-    TRY(take_step(Step::capabilities, [&] { return apply_capabilities(process.capabilities); }));
-    if (filter && !privileged) TRY(take_step(Step::seccomp, [&] { return load_with_listener(*filter, listener); }));
+    const auto take = [&](Step step) -> Result<void> {
+        switch (step) {
+            case Step::no_new_privileges:
+                return process.no_new_privileges ? take_step(step, forbid_new_privileges) : Result<void>();
+            case Step::landlock:
+                if (!process.landlock) return {};
+                return take_step(step, [&] { return enter_landlock(*process.landlock, 3 + process.preserve_fds); });
+            case Step::capabilities: return take_step(step, [&] { return apply_capabilities(process.capabilities); });
+            case Step::seccomp:
+                if (!filter) return {};
+                return take_step(step, [&] { return load_filter(process, *filter, listener); });
+            default: return plain_error("no step of these");
+        }
+    };
+    for (const Step step : restrictions(process.no_new_privileges)) TRY(take(step));
     return {};
 }
 
@@ -252,7 +260,7 @@ Result<pid_t> settle_inside(const ProcessPlan& process, const Channel& channel) 
     if (process.scheduler && !is_inherited(*process.scheduler))
         TRY(take_step(Step::scheduler, [&] { return apply_scheduler(*process.scheduler); }));
     TRY(take_step(Step::rlimits, [&] { return apply_rlimits(process.rlimits); }));
-    TRY(take_step(Step::exec, [&] { return let_go(process); }));
+    TRY(take_step(Step::let_go, [&] { return let_go(process); }));
     return go->pid;
 }
 

@@ -181,10 +181,10 @@ namespace {
 
 // In a network namespace of its own, which stands for the host's: makes a pair of devices, runs pinfold, and prints
 // what has become of them.
-Ended run_beside_devices(const Bundle& bundle) {
+Ended run_beside_devices(const Bundle& bundle, const std::string& global = "") {
     std::string run;
     for (const std::string& word : bundle.verb({"run", "--bundle", bundle.path().string(), bundle.id()}))
-        run += " " + word;
+        run += " " + word + (run.empty() ? " " + global : "");
     const std::string script =
         "ip link add pf0 mtu 1400 type veth peer name pf1"
         " && ip addr add 10.9.8.7/24 dev pf0 && ip addr add fd09::7/64 dev pf0 nodad"
@@ -217,6 +217,23 @@ TEST_CASE("network: devices of the host become the container's, with name, addre
     CHECK(has(device["addresses"], "10.9.8.7"));
     CHECK(has(device["addresses"], "fd09::7"));
     CHECK(ended.err.find("pf0") == std::string::npos);
+}
+
+TEST_CASE("network: --dry-run tells when devices are moved") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["linux"]["netDevices"] = {{"pf0", {{"name", "eth7"}}}};
+    bundle.config["process"]["oomScoreAdj"] = 500;
+    bundle.probe({"exit", "0"}).write_config();
+    const auto is_in_order = [](const std::string& text) {
+        const size_t score = text.find("oom_score_adj"), devices = text.find("network devices");
+        return score < devices && devices != std::string::npos;
+    };
+    const Ended ended = run_beside_devices(bundle, "--debug");
+    REQUIRE_MESSAGE(ended.status == 0, ended.err);
+    CHECK(is_in_order(ended.err));
+    CHECK(is_in_order(run(bundle, {.args = {"--dry-run"}}).out));
 }
 
 TEST_CASE("network: a container that cannot start gives devices back as they were") {

@@ -19,6 +19,63 @@ std::vector<std::string> lines_of(const std::string& text) {
     return out;
 }
 
+// With something to do in every step that a normal user has, too.
+void ask_for_everything(Bundle& bundle) {
+    json& process = bundle.config["process"];
+    json& config = bundle.config["linux"];
+    process["oomScoreAdj"] = 500;
+    process["scheduler"] = {{"policy", "SCHED_BATCH"}, {"nice", 5}};
+    process["ioPriority"] = {{"class", "IOPRIO_CLASS_BE"}, {"priority", 6}};
+    process["cwd"] = "/data";
+    bundle.config["domainname"] = "domain";
+    bundle.add_namespace("cgroup");
+    config["personality"] = {{"domain", "LINUX32"}};
+    config["memoryPolicy"] = {{"mode", "MPOL_BIND"}, {"nodes", "0"}, {"flags", json::array()}};
+    config["sysctl"] = {{"net.ipv4.ip_default_ttl", "63"}};
+    config["seccomp"] = {{"defaultAction", "SCMP_ACT_ALLOW"}};
+    for (const char* kind : {"prestart", "createRuntime", "createContainer"})
+        bundle.config["hooks"][kind] = json::array({{{"path", "/bin/true"}}});
+    bundle.config["hooks"]["startContainer"] = json::array({{{"path", "/probe"}, {"args", {"probe", "exit", "0"}}}});
+    bundle.bind(bundle.host(), "/data").probe({"exit", "0"});
+}
+
+using Names = std::vector<std::string>;
+
+// "session" is where the child waits for the parent, from its beginning on.
+Names told(const std::string& plan) {
+    Names names;
+    const json whole = json::parse(plan);
+    for (const json& step : whole["steps"]) {
+        if (step["step"] != "session") names.push_back(step["step"]);
+    }
+    REQUIRE(names.back() == "exec");  // of which nobody is left to tell
+    names.pop_back();
+    return names;
+}
+
+// Of those that were told.
+Names taken(const std::string& log, const Names& told) {
+    Names names;
+    for (const std::string& line : lines_of(log)) {
+        const size_t end = line.find(" ms] ");
+        if (end == std::string::npos) continue;
+        const std::string name = line.substr(end + 5);
+        // A pinfold that was started again by itself begins anew.
+        if (name == "own binary") names.clear();
+        if (std::ranges::find(told, name) != told.end()) names.push_back(name);
+    }
+    return names;
+}
+
+void check_order(const Bundle& bundle, const SpawnOptions& spawn = {}) {
+    const Outcome plan = run(bundle, {.args = {"--dry-run"}, .spawn = spawn});
+    REQUIRE_MESSAGE(plan.status == 0, plan.err);
+    const Outcome outcome = run(bundle, {.global = {"--debug"}, .spawn = spawn});
+    CHECK_MESSAGE(outcome.status == 0, outcome.err);
+    const Names names = told(plan.out);
+    CHECK(json(taken(outcome.err, names)) == json(names));
+}
+
 json keyring_of_the_caller() { return json::parse(run_program({playground() / "probe", "report"}).out)["keyring"]; }
 
 }  // namespace
@@ -196,6 +253,39 @@ TEST_CASE("options: --dry-run prints the plan and does nothing, for any user") {
     // A config that would be refused is refused here too.
     bundle.config["process"]["cwd"] = "relative";
     CHECK(run(bundle, {.args = {"--dry-run"}}).status == 1);
+}
+
+TEST_CASE("options: --dry-run tells the steps in the order in which they are taken") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool no_new_privileges : {true, false}) {
+        CAPTURE(no_new_privileges);
+        Bundle bundle;
+        ask_for_everything(bundle);
+        json& process = bundle.config["process"];
+        process["noNewPrivileges"] = no_new_privileges;
+        process["user"] = {{"uid", 7}, {"gid", 7}};
+        for (const char* set : {"bounding", "permitted", "effective"})
+            process["capabilities"][set].push_back("CAP_SYS_NICE");
+        if (no_new_privileges) bundle.config["annotations"] = {{"org.pinfold.landlock", "true"}};
+        bundle.config["linux"]["resources"]["pids"] = {{"limit", 100}};
+        fs::permissions(bundle.host(), fs::perms(0755));
+        check_order(bundle);
+        // With ids of its own: the parent opens what the child cannot.
+        bundle.add_namespace("user");
+        bundle.config["linux"]["uidMappings"] = json::array({{{"containerID", 0}, {"hostID", 0}, {"size", 65536}}});
+        bundle.config["linux"]["gidMappings"] = bundle.config["linux"]["uidMappings"];
+        check_order(bundle);
+    }
+}
+
+TEST_CASE("options: --dry-run tells a normal user's steps in the order in which they are taken") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    ask_for_everything(bundle);
+    bundle.make_rootless(kNobodySpecial);
+    check_order(bundle, {.uid = kNobodySpecial});
 }
 
 TEST_CASE("options: --debug shows the steps with their times") {
