@@ -97,9 +97,18 @@ Result<UniqueFd> open_root(const RootRequest& request, UniqueFd tree) {
     return tree;
 }
 
+// Over its own directory, so that all paths of the host lead where they do without a container: over "/" it would be
+// what "/usr/.." leads to, and a hook of the host's that is reached so would be a program of the image. Over "/" only
+// where it has no directory, or none that we can reach, where the host would see the mount, and where it is not
+// pivoted: whoever climbs out of a chroot has to be in it again.
 Result<RootFd> place_root(const RootRequest& request, UniqueFd tree) {
     if (request.made && request.made->over_directory) tree = TRY(make_root(*request.made, std::move(tree)));
-    return attach_root(std::move(tree));
+    const bool over_itself = !request.made && request.pivot && request.propagation != MS_SHARED;
+    const UniqueFd place(over_itself ? ::open(request.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC) : -1);
+    if (!place) return attach_root(std::move(tree));
+    TRY(change_mount(tree.get(), MountChange{.propagation = MS_PRIVATE}, true));
+    TRY_IN("attach it to its directory", place_mount(tree.get(), place.get()));
+    return RootFd(std::move(tree));
 }
 
 // The processes that proc shows are those of the pid namespace that is still to be entered, if there is one.

@@ -145,6 +145,41 @@ TEST_CASE("hooks: a caller that ignores SIGCHLD does not hide how they end") {
           std::vector<std::string>{"prestart", "createRuntime", "createContainer", "poststart", "poststop"});
 }
 
+// The root lies in the host's tree while this hook runs. Over "/", it was what "/.." led to, and the image's program
+// ran with all rights.
+TEST_CASE("hooks: a path that leads through the host's root leads to the host's program, not to the image's") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool user_namespace : {false, true}) {
+        CAPTURE(user_namespace);
+        Bundle bundle;
+        const fs::path program = bundle.host() / "hook";
+        const fs::path decoy = bundle.rootfs() / program.relative_path();
+        const auto write_program = [&](const fs::path& path, const std::string& word) {
+            fs::create_directories(path.parent_path());
+            write_text(path, "#!/bin/sh\necho " + word + " >> " + (bundle.host() / "log").string() + "\n");
+            fs::permissions(path, fs::perms(0755));
+        };
+        write_program(program, "host");
+        write_program(decoy, "image");
+        write_text(bundle.host() / "log", "");
+        fs::permissions(bundle.host() / "log", fs::perms(0666));
+        fs::create_symlink("../../../../../../../../.." + program.string(), bundle.host() / "link");
+        if (user_namespace) {
+            bundle.add_namespace("user");
+            bundle.config["linux"]["uidMappings"] =
+                json::array({{{"containerID", 0}, {"hostID", 100000}, {"size", 65536}}});
+            bundle.config["linux"]["gidMappings"] = bundle.config["linux"]["uidMappings"];
+        }
+        bundle.config["hooks"]["createContainer"] = json::array({{{"path", "/usr/.." + program.string()}},
+                                                                 {{"path", bundle.host() / "link"}},
+                                                                 shell("cd /usr/..; ." + program.string())});
+        const Outcome outcome = run_probe(bundle, {{"exit", "0"}});
+        CHECK_MESSAGE(outcome.status == 0, outcome.err);
+        CHECK(names_in(bundle) == std::vector<std::string>{"host", "host", "host"});
+    }
+}
+
 TEST_CASE("hooks: one that fails before the start undoes the container, and poststop hooks run") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
