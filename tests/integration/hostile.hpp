@@ -69,7 +69,7 @@ struct Attack {
     std::vector<std::string> options;
     Command command;  // or {"@FILE", ...}: a script of tests/data/hostile. /probe is there if it is the program
     End end = kFine;
-    // A normal user has no groups: memory and processor time are held of each process, or not at all.
+    // A normal user has no groups: processor time is held of each process, or not at all, and memory is watched.
     std::optional<End> end_of_user = {};
     std::vector<std::string> denied = {};  // these calls, and no others
     void (*check)(const Attempt&) = nullptr;
