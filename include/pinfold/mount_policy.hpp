@@ -40,8 +40,8 @@ Result<UniqueFd> open_allowed(const MountPolicy& policy, const std::string& path
 // descriptor. What else that holds does not matter. The entry itself may be a link: do not follow it.
 Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, const std::string& path, Access access);
 
-// Of a directory that is to be bound: refused if somebody answers at a socket in it. A mount, read-only or not, lets who is
-// inside connect to them: to a terminal multiplexer, an agent for keys, a daemon.
+// Of a directory that is to be bound: refused if somebody answers at a socket in it. A mount, read-only or not, lets
+// who is inside connect to them: to a terminal multiplexer, an agent for keys, a daemon.
 Result<void> check_no_sockets(int directory);
 
 }  // namespace pinfold

@@ -65,7 +65,7 @@ struct Packet {
     pid_t pid = 0;  // born, go
     // born: the pidfd; terminal: the master; marked: the namespace; mount: itself (proc_inside.hpp); ready: the faults
     UniqueFd fd;
-    Error error;    // failed
+    Error error;  // failed
     Readiness ready;
     PayloadEnd end{};
 };

@@ -54,9 +54,9 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     result.limits = read_back_limits(job, plan, keeper, memory.has_value());  // the payload may have ended
     Denials denials = TRY(Denials::create(std::move(running.payload->listener), prepared.filter.program));
     TRY_IN("deadline", running.payload->link.send(Message::go));
-    const JobEnd end = TRY(supervise_job({running.child.pidfd.get(), &running.payload->link, plan.cgroup.place, signals,
-                                          prepared.streams, &denials, timeout_of(job), job.cpu_timeout, -1,
-                                          memory ? &*memory : nullptr}));
+    const JobEnd end = TRY(
+        supervise_job({running.child.pidfd.get(), &running.payload->link, plan.cgroup.place, signals, prepared.streams,
+                       &denials, timeout_of(job), job.cpu_timeout, -1, memory ? &*memory : nullptr}));
     take_output(prepared.streams.output, result);
     result.denied = denials.take();
     judge(end, {measure_usage(plan.cgroup.place), count_oom(plan.cgroup.place).kills, job.cpu_timeout}, result);
