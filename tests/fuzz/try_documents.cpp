@@ -22,11 +22,15 @@ void try_limits(std::string_view input) {
 void try_policy(std::string_view input) {
     const Result<Policy> policy = parse_policy(input, "policy");
     if (!policy) return check_refusal(policy.error());
-    const SandboxRequest little{{0.01, 1, 1, 1, 1}, "none", "strict", 0};
-    const SandboxRequest much{{1e9, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}, "host", "/a", UINT64_MAX - 1};
+    const SandboxRequest little{{0.01, 1, 1, 1, 1}, "none", "strict"};
+    const SandboxRequest much{{1e9, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}, "host", "/a"};
     for (const SandboxRequest& request : {little, much}) {
         const Result<void> checked = check_request({Policy{}, *policy}, request);
         if (!checked) check_refusal(checked.error());
+    }
+    for (const uint64_t running : {uint64_t{0}, UINT64_MAX - 1}) {
+        const Result<void> counted = check_count({Policy{}, *policy}, running);
+        if (!counted) check_refusal(counted.error());
     }
 }
 
