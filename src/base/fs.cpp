@@ -6,15 +6,34 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 
 #include "base/strings.hpp"
 
 namespace pinfold {
 
+namespace {
+
+// A descriptor by its number says nothing to whoever reads an error: the name of what it was opened as does. The error
+// itself stays in errno.
+std::string told_name(const std::string& path) {
+    constexpr std::string_view kByNumber = "/proc/self/fd/";
+    if (!path.starts_with(kByNumber)) return path;
+    const size_t end = path.find('/', kByNumber.size());
+    char target[PATH_MAX];
+    const int code = errno;
+    const ssize_t size = ::readlink(path.substr(0, end).c_str(), target, sizeof target);
+    errno = code;
+    if (size <= 0 || target[0] != '/') return path;
+    return concat(std::string_view(target, size_t(size)), end == path.npos ? "" : path.substr(end));
+}
+
+}  // namespace
+
 Result<UniqueFd> open_at(int dir, const std::string& path, int flags, unsigned mode) {
     UniqueFd fd(::openat(dir, path.c_str(), flags | O_CLOEXEC, mode));
-    if (!fd) return errno_error(concat("open ", path));
+    if (!fd) return errno_error(concat("open ", told_name(path)));
     return fd;
 }
 
@@ -67,18 +86,19 @@ Result<std::string> read_file(const std::string& path) {
 Result<UniqueFd> open_regular(int dir, const std::string& path, int flags) {
     const UniqueFd place = TRY(open_at(dir, path, O_PATH | flags));
     struct stat info {};
-    if (::fstat(place.get(), &info) != 0) return errno_error(concat("stat ", path));
-    if (S_ISLNK(info.st_mode)) return errno_error(ELOOP, concat("open ", path));
-    if (!S_ISREG(info.st_mode)) return plain_error(concat(path, " is ", kind_of(info.st_mode), ", not a regular file"));
+    if (::fstat(place.get(), &info) != 0) return errno_error(concat("stat ", told_name(path)));
+    if (S_ISLNK(info.st_mode)) return errno_error(ELOOP, concat("open ", told_name(path)));
+    if (!S_ISREG(info.st_mode))
+        return plain_error(concat(told_name(path), " is ", kind_of(info.st_mode), ", not a regular file"));
     // The very file that was looked at, whatever has its name by now.
     UniqueFd file(::open(concat("/proc/self/fd/", place.get()).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (!file) return errno_error(concat("open ", path));
+    if (!file) return errno_error(concat("open ", told_name(path)));
     return file;
 }
 
 Result<std::string> read_regular(const std::string& path, size_t most) {
     const UniqueFd file = TRY(open_regular(AT_FDCWD, path));
-    return read_at_most(file.get(), path, most);
+    return read_at_most(file.get(), told_name(path), most);
 }
 
 Result<void> write_once(int fd, std::string_view text, std::string_view name) {

@@ -249,6 +249,7 @@ TEST_CASE("lifecycle: a state root without room") {
     fs::create_directory(bundle.host() / "full");
     const MountGuard full("tmpfs", bundle.host() / "full", "tmpfs", 0);
     REQUIRE(::mount("", (bundle.host() / "full").c_str(), "", MS_REMOUNT, "size=4k,nr_inodes=8") == 0);
+    fs::permissions(bundle.host() / "full", fs::perms(0700));  // as a state root has to be
     write_text(bundle.host() / "full" / "fill", std::string(4096, 'x'));
     check_refused(run_program({runtime_command().front(), "--root", bundle.host() / "full", "create", "--bundle",
                                bundle.path(), bundle.id()}),
