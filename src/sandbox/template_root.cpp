@@ -98,8 +98,9 @@ Result<HostRoot> plan_template_root(const std::string& name, const Policies& pol
     const bool callers_own = file == name;
     const UniqueFd opened = callers_own && policies.size() > 1
                                 ? TRY_IN("--template", open_allowed(policies, file, Access::read))
-                                : TRY_IN("--template", open_at(AT_FDCWD, file, O_PATH));
-    const std::string text = TRY_IN("--template", read_document(concat("/proc/self/fd/", opened.get())));
+                                : UniqueFd();
+    const std::string text =
+        TRY_IN("--template", read_document(opened ? concat("/proc/self/fd/", opened.get()) : file));
     const Template recipe = TRY(parse_template(text, file));
     HostRoot root;
     root.skeleton.directories = {"dev", "proc", "tmp", "workspace", "etc"};
