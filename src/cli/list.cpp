@@ -6,6 +6,8 @@
 
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
+#include "plan/plan.hpp"
+#include "policy/gate.hpp"
 #include "state/record.hpp"
 #include "state/store.hpp"
 
@@ -64,7 +66,11 @@ Result<std::vector<ContainerState>> states_below(const GlobalOptions& options) {
 }  // namespace
 
 Result<int> verb_list(const ListOptions& options, const CommandLine& line) {
-    const std::vector<ContainerState> states = TRY(states_below(line.global));
+    std::vector<ContainerState> states = TRY(states_below(line.global));
+    // Whoever comes by sudo has no business with the containers of engines.
+    if (line.gate->binds_caller())
+        std::erase_if(states,
+                      [](const ContainerState& one) { return !one.record.annotations.contains(kSandboxAnnotation); });
     TRY(print(options.quiet ? ids(states) : options.json ? json(states) : table(states)));
     return 0;
 }

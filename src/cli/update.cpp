@@ -2,6 +2,7 @@
 #include "cgroup/update.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/strings.hpp"
 #include "base/units.hpp"
@@ -111,7 +112,10 @@ Result<int> update_it(const UpdateOptions& options, const CommandLine& line, con
         if (!record.limits) return {};
         add_limits(written.unified, record.limits->unified);
         add_limits(written.legacy, record.limits->legacy);
-        return replace_record(line.global.root, record);
+        Result<void> kept = replace_record(line.global.root, record);
+        // It has ended meanwhile, perhaps of the new limit: nobody will ask what is due.
+        if (!kept && kept.error().code == ENOENT) return {};
+        return kept;
     };
     TRY(update_cgroup(record.cgroup, resources, keep));
     return 0;

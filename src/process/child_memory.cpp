@@ -60,11 +60,10 @@ Error last_words(const Channel& channel) {
 // A signal takes the child out of its sleep and back again: then there is one more message, or none any more.
 Result<void> await_fault(const WaitingPlace& place, const Channel& channel) {
     for (;;) {
-        pollfd slots[] = {{place.faults, POLLIN, 0}, {channel.fd(), POLLIN, 0}};
-        if (::poll(slots, 2, -1) < 0 && errno != EINTR) return errno_error("poll");
-        if (slots[1].revents != 0) return last_words(channel);
+        pollfd fault{place.faults, POLLIN, 0};
+        if (TRY(channel.await({&fault, 1}))) return last_words(channel);
         uffd_msg message{};
-        const ssize_t size = slots[0].revents != 0 ? ::read(place.faults, &message, sizeof message) : 0;
+        const ssize_t size = ::read(place.faults, &message, sizeof message);
         if (size < 0 && errno != EAGAIN && errno != EINTR) return errno_error("hear of the process that was started");
         if (size == sizeof message && message.event == UFFD_EVENT_PAGEFAULT &&
             message.arg.pagefault.address - place.word < page_size())
@@ -128,6 +127,7 @@ Result<void> ChildMemory::await_waiting(const WaitingPlace& place, const Channel
         if (word == kWaiting) break;
         pollfd said{channel.fd(), POLLIN, 0};
         if (::ppoll(&said, 1, &pause, nullptr) > 0) return last_words(channel);
+        TRY(channel.check_whether_to_give_up());
     }
     TRY(send_signal(pidfd, SIGSTOP));
     return {};

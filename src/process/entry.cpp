@@ -83,13 +83,15 @@ Result<void> clone_as_sibling(uint64_t flags, const Channel& channel, const std:
 }
 
 Result<Child> expect_born(const Channel& channel, int cloner_pidfd, int signal_fd) {
-    pollfd slots[] = {{channel.fd(), POLLIN, 0}, {cloner_pidfd, POLLIN, 0}, {signal_fd, POLLIN, 0}};
+    pollfd slots[] = {{cloner_pidfd, POLLIN, 0}, {signal_fd, POLLIN, 0}};
+    bool spoken = false;
     do {
-        if (::poll(slots, 3, -1) < 0 && errno != EINTR) return errno_error("poll");
-        if (slots[2].revents != 0) TRY(refuse_to_go_on(signal_fd));
-    } while (slots[0].revents == 0 && slots[1].revents == 0);
+        spoken = TRY(channel.await(slots));
+        if (!spoken && slots[1].revents != 0) TRY(refuse_to_go_on(signal_fd));
+    } while (!spoken && slots[0].revents == 0);
     // Whoever has ended may have spoken before.
-    if (slots[0].revents == 0 && ::poll(slots, 1, 0) == 0)
+    pollfd said{channel.fd(), POLLIN, 0};
+    if (!spoken && ::poll(&said, 1, 0) == 0)
         return plain_error("the container's process was killed while it was set up")
             .with_hint("was the memory limit too low?");
     Packet born = TRY(expect(channel, Message::born));

@@ -238,6 +238,7 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     Channel& channel = ends.first;
+    channel.give_up_at(request.deadline, request.signals);
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     if (!init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
     ExecContext context = TRY(make_context(request, init.get(), std::move(ends.second)));
@@ -264,7 +265,9 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
 
 Result<int> exec_in_container(const ExecRequest& request) {
     const SignalForwarder signals = TRY(SignalForwarder::create());
-    StartedExec started = TRY(start_exec(request));
+    ExecRequest heeding = request;
+    heeding.signals = signals.fd();
+    StartedExec started = TRY(start_exec(heeding));
     if (request.options.detach) {
         started.child.guard.release();
         return 0;

@@ -18,6 +18,8 @@ struct ExecRequest {
     const Streams* streams = nullptr;  // null: our own
     bool listens = false;              // to what the filter notifies of: the listener stays with us
     ReceiptHandler on_receipt{};       // where one was planned
+    int deadline = -1;                 // a timer, after which it is given up with ETIME
+    int signals = -1;                  // a signalfd that may ask us to end
 };
 
 struct StartedExec {

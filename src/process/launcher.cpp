@@ -280,6 +280,7 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
     const ChildOptions& options = how.options.child;
     std::pair<Channel, Channel> pair = TRY(Channel::make_pair());
     ParentEnds ends{std::move(pair.first), {}};
+    if (plan.namespaces.joins(CLONE_NEWPID)) ends.channel.give_up_at(-1, how.signals.fd());
     InitContext context = TRY(make_context(how.container, options, std::move(pair.second)));
     context.outfit.streams = how.options.streams;
     if (plan.keeper) ends.link = TRY(give_link(context));

@@ -81,11 +81,8 @@ Result<UniqueFd> adopt_listener(const ListenerOffer& offer, const Channel& chann
 }
 
 Result<void> await_exec(const Channel& channel, int listener) {
-    pollfd slots[] = {{channel.fd(), POLLIN, 0}, {listener, POLLIN, 0}};
-    while (::poll(slots, 2, -1) < 0) {
-        if (errno != EINTR) return errno_error("poll");
-    }
-    if (slots[0].revents != 0 || ::poll(slots, 1, 0) > 0) return {};
+    pollfd call{listener, POLLIN, 0}, said{channel.fd(), POLLIN, 0};
+    if (TRY(channel.await({&call, 1})) || ::poll(&said, 1, 0) > 0) return {};
     return plain_error("seccomp: the profile forbids the very call that starts the program")
         .with_hint("allow execve in it");
 }

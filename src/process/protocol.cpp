@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "process/supervise.hpp"
 
 namespace pinfold {
 
@@ -131,7 +135,37 @@ void Channel::send_failure(const Error& error) const noexcept {
     [[maybe_unused]] const ssize_t sent = ::write(fd_.get(), &wire, kHeader + wire.message_length + wire.hint_length);
 }
 
+void Channel::give_up_at(int timer, int signals) {
+    constexpr int64_t kSecond = 1'000'000'000;
+    timer_ = timer;
+    signals_ = signals;
+    heeds_signals_from_ = monotonic_ns() + kSecond;
+}
+
+Result<void> Channel::check_whether_to_give_up() const {
+    pollfd slots[] = {{timer_, POLLIN, 0}, {monotonic_ns() < heeds_signals_from_ ? -1 : signals_, POLLIN, 0}};
+    if (::poll(slots, 2, 0) <= 0) return {};
+    if (slots[0].revents != 0) return Error{ETIME, "its process was not ready at the deadline", {}};
+    return refuse_to_go_on(signals_);
+}
+
+Result<bool> Channel::await(std::span<pollfd> others) const {
+    std::vector<pollfd> slots(others.begin(), others.end());
+    slots.insert(slots.end(), {{fd_.get(), POLLIN, 0}, {timer_, POLLIN, 0}, {signals_, POLLIN, 0}});
+    for (;;) {
+        const int64_t left = signals_ < 0 ? 0 : heeds_signals_from_ - monotonic_ns();
+        slots.back().fd = left > 0 ? -1 : signals_;
+        if (::poll(slots.data(), slots.size(), left > 0 ? int(left / 1'000'000) + 1 : -1) < 0 && errno != EINTR)
+            return errno_error("poll");
+        std::copy_n(slots.begin(), others.size(), others.begin());
+        if (slots[others.size()].revents != 0) return true;
+        if (std::ranges::any_of(others, [](const pollfd& slot) { return slot.revents != 0; })) return false;
+        TRY(check_whether_to_give_up());
+    }
+}
+
 Result<std::optional<Packet>> Channel::receive() const {
+    if (timer_ >= 0 || signals_ >= 0) TRY(await());
     Wire wire;
     iovec part{&wire, sizeof wire};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};

@@ -21,10 +21,12 @@
 // child was killed.
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -89,11 +91,22 @@ public:
     // Nothing: the other side has closed.
     Result<std::optional<Packet>> receive() const;
 
+    // Whoever waits for the other side gives up once this timer has expired, with ETIME, and after a second also at a
+    // signal that asks us to end; before, signals are the payload's. -1: no such thing. Where others live, the other
+    // side can be stopped by them for as long as they like.
+    void give_up_at(int timer, int signals);
+    // Until the other side has something to say (true), or one of `others` is ready.
+    Result<bool> await(std::span<pollfd> others = {}) const;
+    Result<void> check_whether_to_give_up() const;
+
     void close() noexcept { fd_.reset(); }
     int fd() const noexcept { return fd_.get(); }
 
 private:
     UniqueFd fd_;
+    int timer_ = -1;
+    int signals_ = -1;
+    int64_t heeds_signals_from_ = 0;
 };
 
 }  // namespace pinfold

@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
@@ -76,6 +80,32 @@ Result<void> check_can_be_marked(const ExecPlan& plan) {
         .with_hint("leave the capability out, or let the container have a cgroup");
 }
 
+// It counts from before the start, which others in the container can hold up.
+class Deadline {
+public:
+    static Result<Deadline> start(const std::optional<std::chrono::nanoseconds>& timeout) {
+        Deadline deadline(timeout);
+        if (!timeout) return deadline;
+        deadline.timer_ = TRY(make_timer(CLOCK_MONOTONIC));
+        TRY(set_timer(deadline.timer_, *timeout));
+        return deadline;
+    }
+
+    int fd() const { return timer_.get(); }
+    std::chrono::nanoseconds passed() const { return std::chrono::nanoseconds(monotonic_ns() - began_); }
+    std::optional<std::chrono::nanoseconds> left() const {
+        if (!timeout_) return std::nullopt;
+        return std::max<std::chrono::nanoseconds>(*timeout_ - passed(), std::chrono::milliseconds(1));
+    }
+
+private:
+    explicit Deadline(const std::optional<std::chrono::nanoseconds>& timeout) : timeout_(timeout) {}
+
+    std::optional<std::chrono::nanoseconds> timeout_;
+    int64_t began_ = monotonic_ns();
+    UniqueFd timer_;
+};
+
 Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
                           const ExecWatch& watch) {
     const CgroupPlace& container = state.record.cgroup;
@@ -83,6 +113,10 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     if (can_report(plan.seccomp)) {
         filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, options.seccomp_cache));
         plan.seccomp = with_reporting(*plan.seccomp);
+    }
+    if (watch.timeout && state.status == Status::paused) {
+        return plain_error("--timeout: the container is paused, and nothing in it can be ended")
+            .with_hint("resume it first");
     }
     StreamWishes wishes = watch.streams;
     wishes.owner = plan.stream_owner;
@@ -99,20 +133,27 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     std::optional<Watchdog> watchdog;
     if (watch.timeout) watchdog.emplace(TRY(Watchdog::start(group.place(), plan.marked, *watch.timeout)));
     const SignalForwarder signals = TRY(SignalForwarder::create());
+    const Deadline deadline = TRY(Deadline::start(watch.timeout));
     SandboxResult result;
     const auto on_receipt = [&](const Receipt& receipt) {
         result.receipt = receipt;
         return watch.on_receipt ? watch.on_receipt(receipt) : require(receipt);
     };
-    StartedExec started =
-        TRY(start_exec({plan, state, group.name(), options, &streams.streams, filter.has_value(), on_receipt}));
+    Result<StartedExec> begun = start_exec({plan, state, group.name(), options, &streams.streams, filter.has_value(),
+                                            on_receipt, deadline.fd(), signals.fd()});
+    // Whoever lives in the container may have stopped it on its way.
+    if (!begun && begun.error().code == ETIME) {
+        judge({.payload = {}, .timed_out = true, .wall = deadline.passed()}, {}, result);
+        return result;
+    }
+    StartedExec started = TRY(std::move(begun));
     if (watchdog) TRY(watchdog->watch(started.child.pid(), started.child.pidfd.get(), started.mark.get()));
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
     std::optional<Denials> denials;
     if (filter) denials = TRY(Denials::create(std::move(started.listener), filter->program));
     const JobEnd end = TRY(
         supervise_job({started.child.pidfd.get(), nullptr, group.place(), signals, streams,
-                       denials ? &*denials : nullptr, watch.timeout, std::nullopt, -1, nullptr, started.mark.get()}));
+                       denials ? &*denials : nullptr, deadline.left(), std::nullopt, -1, nullptr, started.mark.get()}));
     started.child.guard.release();  // it was reaped
     take_output(streams.output, result);
     if (denials) result.denied = denials->take();
@@ -136,6 +177,7 @@ Result<int> run_exec_relayed(ExecRequest request) {
     if (request.options.detach) return exec_in_container(request);
     TRY(streams.connect());
     const SignalForwarder signals = TRY(SignalForwarder::create());
+    request.signals = signals.fd();
     StartedExec started = TRY(start_exec(request));
     const JobEnd end = TRY(supervise_job(
         {started.child.pidfd.get(), nullptr, CgroupPlace{}, signals, streams, nullptr, std::nullopt, std::nullopt}));

@@ -51,7 +51,8 @@ Object print_command(const Arguments& arguments);  // TEXT to standard error
 // do_attacks.cpp: READY, then again and again at each other process; what was reached, when TERM comes
 Object pry_command(const Arguments& arguments);        // descriptors, memory, tracing of those that run another program
 Object overwrite_command(const Arguments& arguments);  // the files of other programs
-Object reach_command(const Arguments& arguments);      // SECRET WORD ROOT NAMESPACES: of the host; and more rights
+Object stop_others_command(const Arguments& arguments);  // for ever
+Object reach_command(const Arguments& arguments);        // SECRET WORD ROOT NAMESPACES: of the host; and more rights
 
 // do_limits.cpp
 Object hugepages_command(const Arguments& arguments);  // COUNT [noreserve]: pages of 2 MB, touched

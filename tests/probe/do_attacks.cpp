@@ -224,6 +224,13 @@ Object reach_command(const Arguments& arguments) {
     return at_each_process([&](const std::string& proc, pid_t /*pid*/, Catch& caught) { reach.at(proc, caught); });
 }
 
+// As the first process: all but itself.
+Object stop_others_command(const Arguments& /*arguments*/) {
+    std::printf("READY\n");
+    std::fflush(stdout);
+    for (;;) ::kill(-1, SIGSTOP);
+}
+
 Object overwrite_command(const Arguments& /*arguments*/) {
     return at_each_process(
         [](const std::string& proc, pid_t /*pid*/, Catch& caught) { overwrite_program(proc, caught); });

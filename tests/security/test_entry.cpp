@@ -1,5 +1,6 @@
 // Whoever comes into a container, seen by those who live there: nothing of the host's may come along. A process inside
 // looks at each that shows up, again and again, with all the rights that it has; many come in meanwhile.
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -85,6 +86,32 @@ TEST_CASE("entry: exec brings nothing of the host's in, as a container sees that
         CHECK(answer["met"] > 0);
         check_unseen("exec " + json(options).dump(), answer);
     }
+}
+
+// No right is needed for it where both have the same user.
+TEST_CASE("entry: who is stopped on its way in is given up at the deadline, or at a signal, and is gone") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.probe({"stop-others"});
+    const Container container(bundle, As::running);
+    CHECK(await_file(bundle.host() / "output").starts_with("READY"));
+    const Ended late = container.exec({"--timeout", "1s"}, {"/probe", "exit", "0"});
+    WITHSTANDS("a deadline", late.status == 124);
+    for (const Words& options : {Words{}, Words{"--strict"}}) {
+        Words words = {"exec"};
+        words.insert(words.end(), options.begin(), options.end());
+        words.insert(words.end(), {bundle.id(), "/probe", "exit", "0"});
+        Process entering(bundle.verb(words), {});
+        const auto processes = [&] {
+            return json::parse(container.must({"ps", "--format", "json", bundle.id()})).size();
+        };
+        for (Rounds rounds(1000); processes() == 1 && rounds.go_on();) ::sched_yield();
+        entering.signal(SIGTERM);  // it is the program's for a second, and then it is pinfold's
+        const Ended ended = entering.finish();
+        WITHSTANDS("a signal", ended.status != 0 && !ended.err.empty());
+    }
+    CHECK(json::parse(container.must({"ps", "--format", "json", bundle.id()})).size() == 1);
 }
 
 TEST_CASE("entry: exec with a terminal brings nothing of the host's in") {

@@ -314,6 +314,8 @@ TEST_CASE("policy: by sudo only sandboxes, and what can be done with one") {
                                {"cp", "engines:/probe", machine.bundle.host() / "x"}}) {
         WITHSTANDS(words[0], refused(call(words), "policy: container 'engines' is no sandbox"));
     }
+    CHECK(call({"list", "-q"}, {}).out == "engines\n");
+    WITHSTANDS("list", call({"list", "-q"}).out.empty());
     CHECK(call({"delete", "--force", "engines"}, {}).status == 0);
     // In a sandbox nobody gets more than it was started with.
     REQUIRE(call({"sandbox", "-d", "--memory", "64m", "--name", "box"}).status == 0);
