@@ -3,8 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iostream>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <vector>
 
 #include "base/strings.hpp"
@@ -474,6 +476,16 @@ void add_verbs(CLI::App& app, const std::vector<std::string_view>& words, Comman
     }
 }
 
+// Help, or what is wrong; that repeats words of the caller's, which may hold anything.
+int report(const CLI::App& app, const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int status = app.exit(error, out, err);
+    std::cout << printable(out.str(), kLineEnds) << std::flush;
+    std::cerr << printable(err.str(), kLineEnds) << std::flush;
+    return status == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 std::optional<int> parse_arguments(int argc, char** argv, CommandLine& line) {
@@ -489,7 +501,7 @@ std::optional<int> parse_arguments(int argc, char** argv, CommandLine& line) {
         std::ranges::reverse(words);  // as CLI11 wants them
         app.parse(std::move(words));
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : 1;
+        return report(app, error);
     }
     return std::nullopt;
 }

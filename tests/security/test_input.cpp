@@ -158,6 +158,12 @@ TEST_CASE("names: nothing that a terminal obeys gets through, whoever tells the 
         bundle.config = config;
         bundle.config["linux"]["seccomp"] = {{"defaultAction", name}};
         refuses("an action of a filter");
+        using Words = std::vector<std::string>;
+        for (const Words& words : {Words{"sandbox", "--" + name}, {"--log-format", name, "list"}, {"list", name}}) {
+            const Ended ended = verb(bundle, words);
+            CHECK(ended.status == 1);
+            WITHSTANDS("a word of the command line", is_harmless(ended.err) && is_harmless(ended.err + ended.out));
+        }
     }
 }
 
