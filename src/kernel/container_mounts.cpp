@@ -55,7 +55,20 @@ Result<void> check_cover(int mount_fd, int target_fd, const std::string& destina
         .with_hint("drop this mount; to hide a file, name it in linux.maskedPaths");
 }
 
-Result<void> place(int mount_fd, int target_fd, const MountRequest& request) {
+// A mount over the root itself would lie where no path of the container's leads; a symlink can lead there.
+Result<void> check_below(const RootFd& root, int target_fd) {
+    struct statx top {};
+    struct statx target {};
+    constexpr unsigned kWanted = STATX_INO | STATX_MNT_ID;
+    if (::statx(root.get(), "", AT_EMPTY_PATH, kWanted, &top) != 0 ||
+        ::statx(target_fd, "", AT_EMPTY_PATH, kWanted, &target) != 0)
+        return errno_error("stat the destination");
+    if (top.stx_mnt_id != target.stx_mnt_id || top.stx_ino != target.stx_ino) return {};
+    return plain_error("the destination is the root itself").with_hint("mount it below the root");
+}
+
+Result<void> place(const RootFd& root, int mount_fd, int target_fd, const MountRequest& request) {
+    TRY(check_below(root, target_fd));
     TRY(check_cover(mount_fd, target_fd, request.destination));
     return place_mount(mount_fd, target_fd);
 }
@@ -83,7 +96,7 @@ Result<void> apply_bind(const RootFd& root, const MountRequest& request, const U
     const UniqueFd target =
         TRY(S_ISDIR(info.st_mode) ? root.make_directory(request.destination) : root.make_file(request.destination));
     TRY(change(tree.get(), request));
-    return place(tree.get(), target.get(), request);
+    return place(root, tree.get(), target.get(), request);
 }
 
 // What the image has at the destination, opened for reading: the O_PATH descriptor cannot be listed.
@@ -112,6 +125,7 @@ Error explain(Error error, const std::string& type) {
 
 Result<void> apply_filesystem(const RootFd& root, const MountRequest& request, const UniqueFd& mount) {
     const UniqueFd target = TRY(open_directory(root, request));
+    TRY(check_below(root, target.get()));
     TRY(check_cover(mount.get(), target.get(), request.destination));
     if (request.copy_up) TRY(copy_up(target.get(), mount.get()));
     TRY(change(mount.get(), request));
@@ -153,7 +167,7 @@ Result<UniqueFd> make_cgroup_tree(const MountRequest& request) {
 Result<void> apply_cgroup_tree(const RootFd& root, const MountRequest& request, const UniqueFd& tree) {
     const uint64_t attributes = request.filesystem.attributes;
     const UniqueFd target = TRY(open_directory(root, request));
-    TRY(place(tree.get(), target.get(), request));
+    TRY(place(root, tree.get(), target.get(), request));
     for (const MountRequest::Hierarchy& hierarchy : request.hierarchies) {
         TRY_IN(hierarchy.name, bind_hierarchy(tree.get(), hierarchy, attributes));
     }

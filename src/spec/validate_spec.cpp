@@ -62,9 +62,21 @@ void validate_mount_options(const Mount& mount, std::string_view at, const Linux
         problems.add(member_path(at, "options"), "tmpcopyup needs a new file system, such as a tmpfs");
 }
 
+// "/", "//", "/.", "/a/..": what is mounted there would lie below the root that the container has.
+bool is_root(std::string_view path) {
+    size_t depth = 0;
+    for (const std::string_view name : split(path, '/')) {
+        if (name == "..") depth -= depth > 0 ? 1 : 0;
+        else if (!name.empty() && name != ".") ++depth;
+    }
+    return depth == 0;
+}
+
 // A relative destination is deprecated, but to be taken as relative to "/".
 void validate_mount(const Mount& mount, std::string_view at, const Linux& linux_, Problems& problems) {
     if (mount.destination.empty()) problems.add(member_path(at, "destination"), found("", "a path"));
+    else if (is_root(mount.destination) && !has_option(mount, {"remount"}))
+        problems.add(member_path(at, "destination"), found(mount.destination, "a path below the root"));
     const bool uids = !mount.uid_mappings.empty();
     const bool gids = !mount.gid_mappings.empty();
     if (uids != gids) {

@@ -36,6 +36,8 @@ const std::vector<Refusal>& refusals() {
         {"/hostname", std::string(65, 'h'), "hostname"},
         {"/mounts/0/destination", nullptr, "mounts[0].destination"},
         {"/mounts/0/destination", "", "mounts[0].destination"},
+        {"/mounts/0/destination", "/", "mounts[0].destination"},
+        {"/mounts/0/destination", "/data/..", "mounts[0].destination"},
         {"/mounts/0/options", "ro", "mounts[0].options"},
         {"/linux/namespaces/0/type", "nosuch", "linux.namespaces[0].type"},
         {"/linux/namespaces/5", {{"type", "pid"}}, "linux.namespaces[5]"},
@@ -93,6 +95,21 @@ TEST_CASE("refusals: each wrong config by itself") {
         CHECK(outcome.out == "");
         CHECK(bundle.listing() == before);
         CHECK(cgroups_named(bundle.id()).empty());
+    }
+}
+
+TEST_CASE("refusals: a mount over the root itself, by a symlink of the image") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const char* type : {"tmpfs", "bind"}) {
+        Bundle bundle;
+        fs::create_symlink("../..", bundle.rootfs() / "link");
+        if (std::string_view(type) == "bind") bundle.bind(bundle.host(), "/link");
+        else bundle.mount("/link", type, type, {});
+        const Outcome outcome = run(bundle);
+        CHECK(outcome.status == 1);
+        CHECK_MESSAGE(outcome.says("/link"), outcome.err);
+        CHECK_MESSAGE(outcome.says("the destination is the root itself"), outcome.err);
     }
 }
 
