@@ -58,37 +58,82 @@ std::vector<pid_t> descendants_of(pid_t first) {
     return found;
 }
 
-// The sum of the lines with these names, which are in kilobytes; nothing where there is not one of them.
-std::optional<uint64_t> sum_of(std::string_view text, std::initializer_list<std::string_view> names) {
-    std::optional<uint64_t> sum;
+// The sum of the lines with these names, which are in kilobytes.
+uint64_t sum_of(std::string_view text, std::initializer_list<std::string_view> names) {
+    uint64_t sum = 0;
     for (const std::string_view line : split(text, '\n')) {
         const size_t colon = line.find(':');
         if (colon == line.npos || std::ranges::find(names, line.substr(0, colon)) == names.end()) continue;
         const size_t begin = line.find_first_not_of(" \t", colon + 1);
         if (begin == line.npos) continue;
         const std::string_view number = line.substr(begin, line.find(' ', begin) - begin);
-        sum = sum.value_or(0) + parse_number<uint64_t>(number).value_or(0) * 1024;
+        sum += parse_number<uint64_t>(number).value_or(0) * 1024;
     }
     return sum;
 }
 
-// Of the process, or, where its first thread has ended before the others, of one of these.
-std::optional<uint64_t> sum_in(pid_t pid, const char* file, std::initializer_list<std::string_view> names) {
-    std::optional<uint64_t> sum = sum_of(text_of(concat("/proc/", pid, '/', file)), names);
-    if (sum) return sum;
+// Of the process, or, where its first thread has ended before the others, of one of these; nothing where none of them
+// tells what is needed.
+std::string text_in(pid_t pid, const char* file, std::string_view needed) {
+    std::string text = text_of(concat("/proc/", pid, '/', file));
+    if (text.find(needed) != text.npos) return text;
     for (const std::string& thread : threads_of(pid)) {
-        sum = sum_of(text_of(concat(thread, '/', file)), names);
-        if (sum) break;
+        text = text_of(concat(thread, '/', file));
+        if (text.find(needed) != text.npos) return text;
     }
-    return sum;
+    return {};
 }
 
-uint64_t resident(pid_t pid) { return sum_in(pid, "status", {"RssAnon", "RssShmem", "VmSwap"}).value_or(0); }
+struct Used {
+    uint64_t own = 0;
+    uint64_t shared = 0;
+
+    void operator+=(const Used& other) {
+        own += other.own;
+        shared += other.shared;
+    }
+};
+
+Used resident(pid_t pid) {
+    const std::string text = text_in(pid, "status", "RssAnon:");
+    return {sum_of(text, {"RssAnon", "VmSwap"}), sum_of(text, {"RssShmem"})};
+}
 
 // What is shared counts for each process by its part. Where that is not told, the whole counts.
-uint64_t proportional(pid_t pid) {
-    const auto sum = sum_in(pid, "smaps_rollup", {"Pss_Anon", "Pss_Shmem", "SwapPss"});
-    return sum ? *sum : resident(pid);
+Used proportional(pid_t pid) {
+    const std::string text = text_in(pid, "smaps_rollup", "Pss_Anon:");
+    if (text.empty()) return resident(pid);
+    return {sum_of(text, {"Pss_Anon", "SwapPss"}), sum_of(text, {"Pss_Shmem"})};
+}
+
+bool is_shared_memory(std::string_view permissions, std::string_view path) {
+    if (!permissions.ends_with('s')) return false;
+    return path.starts_with("/dev/zero") || path.starts_with("/memfd:") || path.starts_with("/SYSV");
+}
+
+// Where the mapping of a line ends in its object: "BEGIN-END PERMISSIONS OFFSET DEVICE INODE   PATH".
+void note_mapping(std::string_view line, MemoryWatch::Sizes& sizes) {
+    const size_t path = line.find('/');
+    if (path == line.npos) return;
+    const std::vector<std::string_view> words = split(line.substr(0, path), ' ');
+    if (words.size() < 5 || !is_shared_memory(words[1], line.substr(path))) return;
+    const size_t dash = words[0].find('-');
+    if (dash == line.npos) return;
+    const auto begin = parse_number<uint64_t>(words[0].substr(0, dash), 16);
+    const auto end = parse_number<uint64_t>(words[0].substr(dash + 1), 16);
+    const auto offset = parse_number<uint64_t>(words[2], 16);
+    if (!begin || !end || !offset) return;
+    uint64_t& size = sizes[concat(words[3], ' ', words[4])];
+    size = std::max(size, *offset + (*end - *begin));
+}
+
+MemoryWatch::Sizes shared_memory_of(const std::vector<pid_t>& processes) {
+    MemoryWatch::Sizes sizes;
+    for (const pid_t pid : processes) {
+        const std::string text = text_in(pid, "maps", "-");
+        for (const std::string_view line : split(text, '\n')) note_mapping(line, sizes);
+    }
+    return sizes;
 }
 
 // As after vfork, until the child has executed a program.
@@ -102,17 +147,32 @@ std::optional<MemoryWatch> MemoryWatch::create(const CgroupPlace& group, pid_t k
     return MemoryWatch(keeper, limit);
 }
 
-uint64_t MemoryWatch::measure() const {
-    const std::vector<pid_t> processes = descendants_of(keeper_);
-    uint64_t at_most = 0;
-    for (const pid_t pid : processes) at_most += resident(pid);
-    if (at_most <= limit_) return at_most;
+// An object keeps its pages until the last mapping of it is gone, even those that are no longer in any: so its size is
+// the largest that was ever seen.
+uint64_t MemoryWatch::size_of_shared(const std::vector<pid_t>& processes) {
+    Sizes sizes = shared_memory_of(processes);
     uint64_t sum = 0;
+    for (auto& [object, size] : sizes) {
+        if (const auto before = sizes_.find(object); before != sizes_.end()) size = std::max(size, before->second);
+        sum += size;
+    }
+    sizes_ = std::move(sizes);
+    return sum;
+}
+
+uint64_t MemoryWatch::measure() {
+    const std::vector<pid_t> processes = descendants_of(keeper_);
+    const uint64_t shared = size_of_shared(processes);
+    Used used;
+    for (const pid_t pid : processes) used += resident(pid);
+    const uint64_t at_most = used.own + std::max(used.shared, shared);
+    if (at_most <= limit_) return at_most;
+    used = {};
     for (auto pid = processes.begin(); pid != processes.end(); ++pid) {
         const bool counted = std::any_of(processes.begin(), pid, [&](pid_t other) { return share_all(*pid, other); });
-        if (!counted) sum += proportional(*pid);
+        if (!counted) used += proportional(*pid);
     }
-    return sum;
+    return used.own + std::max(used.shared, shared);
 }
 
 // A processor fills memory by some gigabytes in a second.

@@ -6,7 +6,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cgroup/place.hpp"
 
@@ -14,21 +17,26 @@ namespace pinfold {
 
 class MemoryWatch {
 public:
+    using Sizes = std::map<std::string, uint64_t>;  // of objects of shared memory, by device and inode
+
     // Nothing where a group holds the memory, or where this kernel does not tell whose children are whose.
     static std::optional<MemoryWatch> create(const CgroupPlace& group, pid_t keeper, uint64_t limit);
 
-    // Anonymous and shared memory of all that descend from the keeper, each page counted once. Below the limit it may
+    // Anonymous and shared memory of all that descend from the keeper, each page counted once. Shared memory
+    // counts by its size, touched or not: its pages stay when they are resident in no process. Below the limit it may
     // say too much: then nobody needs to know better.
-    uint64_t measure() const;
+    uint64_t measure();
     bool is_above(uint64_t used) const { return used > limit_; }
     // Until so much more could be used that it has to be looked at again.
     std::chrono::nanoseconds rest(uint64_t used) const;
 
 private:
     MemoryWatch(pid_t keeper, uint64_t limit) : keeper_(keeper), limit_(limit) {}
+    uint64_t size_of_shared(const std::vector<pid_t>& processes);
 
     pid_t keeper_;
     uint64_t limit_;
+    Sizes sizes_;
 };
 
 }  // namespace pinfold

@@ -50,7 +50,7 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     TRY(prepared.streams.connect());  // not before: a pinfold that starts itself again would lose what was read
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
     const pid_t keeper = running.child.pid();
-    const auto memory = MemoryWatch::create(plan.cgroup.place, keeper, job.limits.memory_mb << 20);
+    auto memory = MemoryWatch::create(plan.cgroup.place, keeper, job.limits.memory_mb << 20);
     result.limits = read_back_limits(job, plan, keeper, memory.has_value());  // the payload may have ended
     Denials denials = TRY(Denials::create(std::move(running.payload->listener), prepared.filter.program));
     TRY_IN("deadline", running.payload->link.send(Message::go));

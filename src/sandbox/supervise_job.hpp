@@ -23,9 +23,9 @@ struct JobWatch {
     Denials* denials = nullptr;  // null: nobody listens
     std::optional<std::chrono::nanoseconds> timeout;
     std::optional<std::chrono::nanoseconds> cpu_timeout;
-    int receiver = -1;                    // pidfd of whom signals are for, and the last one; -1: the process itself
-    const MemoryWatch* memory = nullptr;  // null: the kernel holds it
-    int mark = -1;                        // cgroup namespace that all of it is in, where there is no group
+    int receiver = -1;              // pidfd of whom signals are for, and the last one; -1: the process itself
+    MemoryWatch* memory = nullptr;  // null: the kernel holds it
+    int mark = -1;                  // cgroup namespace that all of it is in, where there is no group
 };
 
 struct JobEnd {

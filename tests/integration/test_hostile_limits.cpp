@@ -90,7 +90,7 @@ TEST_CASE("hostile: jobs that eat memory") {
                  check_memory(attempt);
                  if (attempt.as == As::user) CHECK(attempt.answer(0)["errno"] == "ENOMEM");
              }},
-        // Without a group no rlimit holds any of these four: they are added up, and all is killed.
+        // Without a group no rlimit holds any of these: they are added up, and all is killed.
         {.name = "shared memory",
          .options = little,
          .command = {"/probe", "alloc", "3000", "shared"},
@@ -104,6 +104,21 @@ TEST_CASE("hostile: jobs that eat memory") {
         {.name = "a thread without its first one",
          .options = little,
          .command = {"/probe", "leaderless", "3000"},
+         .end = kOutOfMemory,
+         .check = check_holder},
+        {.name = "shared memory that is filled and given back",
+         .options = little,
+         .command = {"/probe", "hide", "100", "20", "give-back"},
+         .end = kOutOfMemory,
+         .check = check_holder},
+        {.name = "shared memory that is filled by children",
+         .options = little,
+         .command = {"/probe", "hide", "100", "20", "children"},
+         .end = kOutOfMemory,
+         .check = check_holder},
+        {.name = "shared memory that is filled and unmapped but for a page",
+         .options = little,
+         .command = {"/probe", "hide", "100", "20", "unmap"},
          .end = kOutOfMemory,
          .check = check_holder},
         {.name = "memory that nobody has mapped",

@@ -61,7 +61,9 @@ Object rdma_command(const Arguments& arguments);       // PATH: one handle, and 
 
 Object hoard_command(
     const Arguments& arguments);  // COUNT MEGABYTES: children that each have so much; their end is ours
-Object share_command(const Arguments& arguments);       // COUNT MEGABYTES: the same, of which all have read the same
+Object share_command(const Arguments& arguments);  // COUNT MEGABYTES: the same, of which all have read the same
+Object hide_command(
+    const Arguments& arguments);  // PARTS MEGABYTES give-back|children|unmap: shared memory resident in no process
 Object leaderless_command(const Arguments& arguments);  // MEGABYTES shared, by a thread that has outlived the first
 Object fill_keys_command(const Arguments& arguments);   // READY when the user can have no more; holds them for ever
 

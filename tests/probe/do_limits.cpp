@@ -29,11 +29,18 @@ long wall_ms() {
     return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-volatile char* take_memory(size_t bytes, int kind) {
+char* map_memory(size_t bytes, int kind) {
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
-    volatile char* pages = static_cast<char*>(memory);
+    return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
+}
+
+void touch(volatile char* pages, size_t bytes) {
     for (size_t offset = 0; offset < bytes; offset += 4096) pages[offset] = 1;
+}
+
+volatile char* take_memory(size_t bytes, int kind) {
+    char* pages = map_memory(bytes, kind);
+    if (pages != nullptr) touch(pages, bytes);
     return pages;
 }
 
@@ -118,6 +125,28 @@ Object share_command(const Arguments& arguments) {
         ::_exit(0);
     }
     return await_children(count);
+}
+
+// Shared memory that is filled, and afterwards in nobody's resident memory: it is given back, filled by children that
+// end, or unmapped but for its first page.
+Object hide_command(const Arguments& arguments) {
+    const size_t parts = std::stoul(arguments[0]), bytes = std::stoul(arguments[1]) << 20;
+    const std::string& way = arguments[2];
+    const size_t whole = way == "unmap" ? bytes : parts * bytes;
+    char* memory = nullptr;
+    for (size_t part = 0; part < parts; ++part) {
+        if (part == 0 || way == "unmap") memory = map_memory(whole, MAP_SHARED);
+        if (memory == nullptr) return failure();
+        char* begin = memory + (way == "unmap" ? 0 : part * bytes);
+        const pid_t child = way == "children" ? ::fork() : 0;
+        if (child < 0) return failure();
+        if (child == 0) touch(begin, bytes);
+        if (child == 0 && way == "children") ::_exit(0);
+        if (way == "children") await_children(1);
+        if (way == "give-back") ::madvise(begin, bytes, MADV_DONTNEED);
+        if (way == "unmap") ::munmap(begin + 4096, bytes - 4096);
+    }
+    return success();
 }
 
 Object leaderless_command(const Arguments& arguments) {

@@ -46,6 +46,7 @@ constexpr std::array kCommands = {
     Command{"wait-signal", 0, wait_signal_command},
     Command{"hoard", 2, hoard_command},
     Command{"share", 2, share_command},
+    Command{"hide", 3, hide_command},
     Command{"leaderless", 1, leaderless_command},
     Command{"fill-keys", 0, fill_keys_command},
     Command{"alloc", 1, alloc_command},
