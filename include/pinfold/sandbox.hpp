@@ -56,9 +56,10 @@ struct SandboxJob {
     std::string script_name;
     std::string script;
 
-    int input = -1;             // its standard input; -1: nothing to read
-    bool capture = false;       // keep what it prints in the result, instead of passing it on
-    uint64_t output_limit = 0;  // bytes of both streams together; 0: none
+    int input = -1;        // its standard input; -1: nothing to read
+    bool capture = false;  // keep what it prints in the result, instead of passing it on
+    uint64_t output_limit =
+        0;  // bytes of both streams together; 0: none, or 16 MiB where they are kept, at most 256 MiB
     std::optional<std::chrono::nanoseconds> cpu_timeout;
     bool require_cgroup = false;
     bool landlock = true;  // where the kernel has it
@@ -142,8 +143,8 @@ private:
 // What one more program in a sandbox may do.
 struct ExecLimits {
     std::optional<std::chrono::nanoseconds> timeout;
-    uint64_t output_limit = 16 << 20;
-    int input = -1;  // its standard input; -1: nothing to read
+    uint64_t output_limit = 16 << 20;  // at most 256 MiB
+    int input = -1;                    // its standard input; -1: nothing to read
 };
 
 // A sandbox that stays, and goes with this object.

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "cli/verbs.hpp"
 #include "files/new_file.hpp"
+#include "sandbox/output.hpp"
 
 namespace pinfold {
 
@@ -49,11 +50,13 @@ Result<int> conclude(const SandboxResult& result, const ResultFile& file) {
 }
 
 Result<uint64_t> output_limit(const std::string& text, bool capture) {
-    constexpr uint64_t kMostCaptured = 16 << 20;
-    if (text.empty()) return capture ? kMostCaptured : 0;
+    if (text.empty()) return uint64_t(0);
     const std::optional<int64_t> size = parse_size(text);
-    if (size && *size > 0) return uint64_t(*size);
-    return plain_error(concat("--output-limit ", quoted(text), ": expected a size, as in 1m"));
+    if (!size || *size <= 0) return plain_error(concat("--output-limit ", quoted(text), ": expected a size, as in 1m"));
+    if (capture && uint64_t(*size) > kMostCaptured)
+        return plain_error(concat("--output-limit: found ", quoted(text), ", allowed with --capture: at most 256m"))
+            .with_hint("without --capture and --result - there is no such bound: what it prints is passed on");
+    return uint64_t(*size);
 }
 
 }  // namespace pinfold

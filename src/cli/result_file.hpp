@@ -32,7 +32,7 @@ private:
 // Writes it, and gives the exit code, or the error that it tells of.
 Result<int> conclude(const SandboxResult& result, const ResultFile& file);
 
-// Bytes that may be printed: what --output-limit says, or what a capture holds at most; 0: any number.
+// Bytes that may be printed: what --output-limit says, with a bound for what is captured; 0: it says nothing.
 Result<uint64_t> output_limit(const std::string& text, bool capture);
 
 }  // namespace pinfold

@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/fs.hpp"
+#include "base/strings.hpp"
 #include "process/supervise.hpp"
 
 namespace pinfold {
@@ -29,9 +30,11 @@ bool are_one_file() {
 }  // namespace
 
 Result<Output> Output::create(bool capture, uint64_t limit) {
+    if (capture && limit > kMostCaptured)
+        return plain_error(concat("output_limit: found ", limit, ", allowed with capture: at most ", kMostCaptured));
     Output output;
     output.capture_ = capture;
-    output.limit_ = limit;
+    output.limit_ = capture && limit == 0 ? kUsuallyCaptured : limit;
     output.joined_ = !capture && are_one_file();
     output.nowhere_ = TRY(open_at(AT_FDCWD, "/dev/null", O_WRONLY));
     for (Stream& stream : output.streams_) {

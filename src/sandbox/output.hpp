@@ -16,11 +16,15 @@
 
 namespace pinfold {
 
+// Bytes that are kept where nobody says how many, and at most: they are in our own memory, several times over.
+constexpr uint64_t kUsuallyCaptured = 16 << 20;
+constexpr uint64_t kMostCaptured = 256 << 20;
+
 class Output {
 public:
     static constexpr size_t kSlots = 2;
 
-    // With `capture` the bytes are kept, otherwise they go to our own streams. 0: no limit.
+    // With `capture` the bytes are kept, otherwise they go to our own streams. 0: the usual number, or no limit.
     static Result<Output> create(bool capture, uint64_t limit);
 
     // What the payload is to write to: 0 is its standard output, 1 its standard error.

@@ -86,10 +86,8 @@ Result<void> transfer(const std::string& name, const RunnerOptions& options, con
 }  // namespace
 
 SandboxResult SandboxRunner::run_command(std::vector<std::string> command, SandboxJob job) const {
-    constexpr uint64_t kMostCaptured = 16 << 20;
     if (!command.empty()) job.command = std::move(command);
     job.capture = true;
-    if (job.output_limit == 0) job.output_limit = kMostCaptured;
     return result_of(in_worker([&]() -> Result<std::string> {
         const SandboxSetting setting = TRY(setting_of(options_));
         return to_wire(run_job(job, setting));

@@ -94,6 +94,11 @@ void keep_much_output(const RunnerOptions& options) {
     const long own = most(RUSAGE_SELF);
     const SandboxResult much =
         SandboxRunner(options).run_command({"sh", "-c", "head -c 16777216 /dev/zero | tr '\\0' '\\1'"});
+    SandboxJob greedy;
+    greedy.output_limit = (256 << 20) + 1;
+    const SandboxResult refused = SandboxRunner(options).run_command({"true"}, greedy);
+    check(refused.status == SandboxStatus::setup_failed && refused.error.find("output_limit") != std::string::npos,
+          "too much output", refused.error);
     check(much.out == std::string(kCaptured, '\1'), "much output", std::to_string(much.out.size()));
     const long here = most(RUSAGE_SELF) - own, there = most(RUSAGE_CHILDREN);
     check(here < 5 * kCaptured && there < 6 * kCaptured, "memory", std::to_string(here) + " " + std::to_string(there));

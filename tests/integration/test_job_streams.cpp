@@ -201,6 +201,25 @@ TEST_CASE("job streams: a terminal that only its owner may open is written and r
 }
 
 // What JSON makes of a byte takes up to six: none of that is ever held as a whole.
+TEST_CASE("job streams: what is kept has a bound that no option lifts") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    using Options = std::vector<std::string>;
+    for (const Options& kept : {Options{"--capture"}, {"--result", "-"}}) {
+        for (const std::string size : {"100g", "268435457"}) {
+            Options options = kept;
+            options.insert(options.end(), {"--output-limit", size});
+            const Ended ended = run_job(bundle, {options, {"true"}, {}});
+            CHECK(ended.status == 125);
+            const std::string told = "--output-limit: found '" + size + "', allowed with --capture: at most 256m";
+            CHECK_MESSAGE(ended.err.find(told) != std::string::npos, ended.err);
+        }
+    }
+    CHECK(run_job(bundle, {{"--capture", "--output-limit", "256m"}, {"true"}, {}}).status == 0);
+    CHECK(run_job(bundle, {{"--output-limit", "100g"}, {"true"}, {}}).status == 0);
+}
+
 TEST_CASE("job streams: to keep what a job prints takes memory in proportion, whatever the bytes are") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

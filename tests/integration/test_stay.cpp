@@ -115,6 +115,9 @@ TEST_CASE("stay: exec with a deadline ends all that it started, and nothing else
         const json flood = box.judge({"--output-limit", "1000"}, {"sh", "-c", "yes | head -c 100000"});
         CHECK(flood["status"] == "output_limit");
         CHECK(flood["stdout"].get<std::string>().size() == 1000);
+        const Ended much = box.exec({"--capture", "--output-limit", "257m"}, {"true"});
+        CHECK(much.status != 0);
+        CHECK_MESSAGE(much.err.find("--output-limit: found '257m'") != std::string::npos, much.err);
         CHECK(cgroups_named("exec-").empty());
         other.signal(SIGTERM);
         CHECK(other.finish().status == 128 + SIGTERM);
