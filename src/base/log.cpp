@@ -47,17 +47,18 @@ std::string file_line(std::string_view level, std::string_view message) {
     return concat("time=\"", time, "\" level=", level, " msg=", json_quoted(message));
 }
 
-// A reader that has stopped reading must not hold up a process that has something else to do: then the line is lost. A
-// pipe that has room takes a piece of this size without waiting.
+// A reader that has stopped reading must not hold up a process that has something else to do: then the line is lost. So
+// it is where the reader has gone, before a signal tells. A pipe that has room takes a piece of this size without
+// waiting.
 void write_line_in_time(int fd, std::string line) {
     constexpr int kPatience = 1000;  // milliseconds
     constexpr size_t kPiece = 4096;
     line += '\n';
     for (std::string_view left = line; !left.empty();) {
         pollfd slot{fd, POLLOUT, 0};
-        if (::poll(&slot, 1, kPatience) == 0) return;
+        if (::poll(&slot, 1, kPatience) == 0 || (slot.revents & POLLERR) != 0) return;
         const ssize_t written = ::write(fd, left.data(), std::min(left.size(), kPiece));
-        if (written < 0 && errno != EINTR) return;
+        if (written < 0 && errno != EINTR && errno != EAGAIN) return;
         if (written > 0) left.remove_prefix(size_t(written));
     }
 }
@@ -75,8 +76,13 @@ Result<void> open_log(const LogOptions& options) {
     logger().debug = options.debug;
     logger().json = options.json;
     if (options.file.empty()) return {};
-    UniqueFd fd(::open(options.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-    if (!fd) return errno_error(concat("open log file ", quoted(options.file)));
+    // A FIFO would have us wait for a reader, here and with each line.
+    UniqueFd fd(::open(options.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0644));
+    if (!fd) {
+        const bool unread = errno == ENXIO;
+        return errno_error(concat("open log file ", quoted(options.file)))
+            .with_hint(unread ? "a FIFO needs somebody who has it open to read" : "");
+    }
     logger().file = std::move(fd);
     return {};
 }
@@ -101,7 +107,7 @@ void log_warning(std::string_view message) { log_line("warning", message); }
 void log_error(const Error& error) {
     if (logger().file) {
         const std::string hint = error.hint.empty() ? "" : concat(" (hint: ", error.hint, ")");
-        write_line(logger().file.get(), file_line("error", concat(error.message, hint)));
+        write_line_in_time(logger().file.get(), printable(file_line("error", concat(error.message, hint)), kLineEnds));
     }
     write_line(STDERR_FILENO, concat("pinfold: ", error.message));
     if (!error.hint.empty()) write_line(STDERR_FILENO, concat("hint: ", error.hint));

@@ -1,5 +1,7 @@
 // The command line: what each option of `run` does, and the verbs around it.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -341,6 +343,50 @@ TEST_CASE("options: --log takes the messages, as JSON lines if asked") {
     }
     CHECK(errors >= 2);
     CHECK(last_error.find("/not/there") != std::string::npos);
+}
+
+TEST_CASE("options: --log on a FIFO waits for no reader") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const fs::path log = bundle.host() / "log";
+    REQUIRE(::mkfifo(log.c_str(), 0600) == 0);
+    const Ended unread = verb(bundle, {"--log", log, "list"});
+    CHECK(unread.status == 1);
+    CHECK_MESSAGE(unread.err.find("open log file '" + log.string() + "'") != std::string::npos, unread.err);
+    CHECK_MESSAGE(unread.err.find("hint: a FIFO needs") != std::string::npos, unread.err);
+    UniqueFd reader(::open(log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    REQUIRE(reader);
+    const UniqueFd filler(::open(log.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    REQUIRE(filler);
+    const Command wrong = {"--log", log, "state", "not-there"};
+    CHECK(verb(bundle, wrong).status == 1);
+    char text[4096];
+    const ssize_t got = ::read(reader.get(), text, sizeof text);
+    REQUIRE(got > 0);
+    CHECK(std::string(text, size_t(got)).find("not-there") != std::string::npos);
+    const std::string fill(sizeof text, ' ');
+    while (::write(filler.get(), fill.data(), fill.size()) > 0) continue;
+    const Ended slow = verb(bundle, wrong);  // the reader takes nothing more
+    CHECK(slow.status == 1);
+    CHECK(slow.err.find("not-there") != std::string::npos);
+}
+
+TEST_CASE("options: --log outlives its reader") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const fs::path log = bundle.host() / "log";
+    REQUIRE(::mkfifo(log.c_str(), 0600) == 0);
+    UniqueFd reader(::open(log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    REQUIRE(reader);
+    bundle.config["process"]["args"] = {"/probe", "wait-signal"};
+    const auto running = start(bundle, {.global = {"--debug", "--log", log}});
+    REQUIRE(running->read_line() == "READY");
+    reader.reset();
+    running->signal(SIGTERM);
+    CHECK(running->finish().status != 128 + SIGPIPE);
+    CHECK(verb(bundle, {"state", bundle.id()}).status == 1);  // it was cleaned up
 }
 
 TEST_CASE("options: wrong ones are refused") {
