@@ -118,12 +118,15 @@ TEST_CASE("CVE-2019-5736: a payload that is pinfold's own file cannot write it")
     const std::string before = program_file();
     Bundle bundle;
     fs::create_symlink("/proc/self/exe", bundle.rootfs() / "trick");
-    REQUIRE(::mkfifo((bundle.rootfs() / "fifo").c_str(), 0666) == 0);
-    bundle.config["root"]["readonly"] = false;
-    bundle.config["process"]["args"] = {"/trick", "--log", "/fifo", "run", "inner"};
-    const auto running = start(bundle, {.args = {"--pid-file", bundle.host() / "pid"}});
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const UniqueFd input(ends[0]);
+    UniqueFd document(ends[1]);
+    bundle.config["process"]["args"] = {"/trick", "update", "-r", "-", "inner"};
+    const auto running =
+        start(bundle, {.args = {"--pid-file", bundle.host() / "pid"}, .spawn = {.fds = {{0, input.get()}}}});
     const std::string exe = "/proc/" + await_file(bundle.host() / "pid") + "/exe";
-    // The inner pinfold waits for a reader of its log. Its file, and not that of the probe, is what must be refused.
+    // The inner pinfold waits for its document. Its file, and not that of the probe, is what must be refused.
     const UniqueFd own(::open(runtime_command()[0].c_str(), O_PATH | O_CLOEXEC));
     struct stat inner {
     }, outer{};
@@ -132,7 +135,7 @@ TEST_CASE("CVE-2019-5736: a payload that is pinfold's own file cannot write it")
     while (inner.st_ino != outer.st_ino);
     const UniqueFd held(::open(exe.c_str(), O_PATH | O_CLOEXEC));
     REQUIRE(held);
-    const UniqueFd fifo(::open((bundle.rootfs() / "fifo").c_str(), O_RDONLY | O_CLOEXEC));
+    document.reset();
     CHECK(running->finish().status == 1);
     // Now that nobody runs it any more.
     const UniqueFd writable(::open(("/proc/self/fd/" + std::to_string(held.get())).c_str(), O_WRONLY | O_CLOEXEC));
