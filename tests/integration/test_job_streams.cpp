@@ -247,9 +247,11 @@ TEST_CASE("job streams: to keep what a job prints takes memory in proportion, wh
     };
     const long before = most_memory("1");
     const std::string start = "\"stdout\": \"", end = "\",\n";
-    for (const auto& [byte, length] : {std::pair("\\x01", 6), {"\\xff", 3}, {"\\x22", 2}, {"a", 1}}) {
-        CAPTURE(std::string(byte));
-        const std::string program = std::string("print \"") + byte + "\" x 65536 for 1 .. 256";
+    for (const auto& row : {std::pair("\\x01", 6), {"\\xff", 3}, {"\\x22", 2}, {"a", 1}}) {
+        const std::string byte = row.first;
+        const int length = row.second;
+        CAPTURE(byte);
+        const std::string program = "print \"" + byte + "\" x 65536 for 1 .. 256";
         CHECK((most_memory(program) - before) * 1024 < 4 * kCaptured);
         const std::string told = read_text(result);
         const size_t place = told.find(start) + start.size();
