@@ -42,6 +42,7 @@ using namespace std::chrono_literals;
 // A supervisor that is stopped, starved or held up does not lengthen a life: this much later than it should have, the
 // keeper ends the payload itself. Longer until it is told that the payload's time has started.
 constexpr std::chrono::nanoseconds kGrace = 1s, kGraceForStart = 60s;
+constexpr int kFailures = 100;  // of poll, in a row
 
 // The time of a sandbox that stays goes on while the machine is suspended.
 Result<UniqueFd> start_timer(const KeeperPlan& plan) {
@@ -87,9 +88,14 @@ public:
     [[noreturn]] void keep() {
         if (alone_) link_.close();
         reap();  // a payload's process that was killed before its signal was held back
-        for (;;) {
+        for (int failures = 0;;) {
             pollfd slots[] = {{signals_.get(), POLLIN, 0}, {link_.fd(), POLLIN, 0}, {timer_.get(), POLLIN, 0}};
-            if (::poll(slots, 3, -1) < 0 && errno != EINTR) ::_exit(1);
+            if (::poll(slots, 3, -1) < 0) {
+                // Nobody is there to be told, and the kernel's want of memory passes: it is not the sandbox's end.
+                if (errno != EINTR && ++failures > kFailures) ::_exit(1);
+                continue;
+            }
+            failures = 0;
             if (slots[0].revents != 0) take_signal();
             if (slots[1].revents != 0) take_word();
             if (slots[2].revents != 0) ::_exit(deadline_ ? kDeadlinePassed : exit_code_);

@@ -39,7 +39,7 @@ Result<void> stand_guard(const Channel& link, const CgroupPlace& group, bool mar
     TRY(set_timer(timer, deadline + kGrace));
     for (int watched = link.fd();;) {
         pollfd slots[] = {{timer.get(), POLLIN, 0}, {watched, POLLIN, 0}};
-        if (::poll(slots, 2, -1) < 0 && errno != EINTR) return errno_error("poll");
+        if (::poll(slots, 2, -1) < 0 && errno != EINTR) break;  // rather too early than never
         if (slots[0].revents != 0) break;
         if (slots[1].revents == 0) continue;
         if (watched == born->fd.get()) break;  // and what it has left goes as well
