@@ -1,11 +1,11 @@
 // Streams of jobs: bytes get through, and nothing else of the caller's files and terminal does.
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "peak.hpp"
 #include "sandbox.hpp"
 #include "terminal.hpp"
 
@@ -224,38 +224,25 @@ TEST_CASE("job streams: to keep what a job prints takes memory in proportion, wh
     NEEDS_ROOT();
     PINFOLD_ONLY();
     const Bundle bundle;
-    constexpr long kCaptured = 16 << 20;
+    constexpr size_t kCaptured = 16 << 20;
     const std::string result = bundle.host() / "result";
-    // In kilobytes, of pinfold alone: nothing that it starts counts as long as its own is larger.
     const auto most_memory = [&](const std::string& program) {
-        std::vector<std::string> words = bundle.verb({"sandbox", "--name", bundle.id(), "--memory", "64m", "--capture",
-                                                      "--result", result, "--", "perl", "-e", program});
-        const pid_t pid = ::fork();
-        REQUIRE(pid >= 0);
-        if (pid == 0) {
-            std::vector<char*> argv;
-            for (std::string& word : words) argv.push_back(word.data());
-            argv.push_back(nullptr);
-            ::execvp(argv[0], argv.data());
-            ::_exit(127);
-        }
-        int status = 0;
-        rusage usage{};
-        REQUIRE(::wait4(pid, &status, 0, &usage) == pid);
-        CHECK(status == 0);
-        return usage.ru_maxrss;
+        const Measured measured = measure(bundle, {"sandbox", "--name", bundle.id(), "--memory", "64m", "--capture",
+                                                   "--result", result, "--", "perl", "-e", program});
+        CHECK_MESSAGE(measured.status == 0, measured.err);
+        return measured.peak;
     };
-    const long before = most_memory("1");
+    const size_t before = most_memory("1");
     const std::string start = "\"stdout\": \"", end = "\",\n";
     for (const auto& row : {std::pair("\\x01", 6), {"\\xff", 3}, {"\\x22", 2}, {"a", 1}}) {
         const std::string byte = row.first;
         const int length = row.second;
         CAPTURE(byte);
         const std::string program = "print \"" + byte + "\" x 65536 for 1 .. 256";
-        CHECK((most_memory(program) - before) * 1024 < 4 * kCaptured);
+        CHECK(most_memory(program) < before + 4 * kCaptured);
         const std::string told = read_text(result);
         const size_t place = told.find(start) + start.size();
-        CHECK(told.find(end, place) - place == size_t(kCaptured) * size_t(length));
+        CHECK(told.find(end, place) - place == kCaptured * size_t(length));
         CHECK((told.find("stdout_base64") != std::string::npos) == (length == 3));
     }
 }

@@ -1,6 +1,7 @@
 // The command line: what each option of `run` does, and the verbs around it.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -387,6 +388,23 @@ TEST_CASE("options: --log outlives its reader") {
     running->signal(SIGTERM);
     CHECK(running->finish().status != 128 + SIGPIPE);
     CHECK(verb(bundle, {"state", bundle.id()}).status == 1);  // it was cleaned up
+    // An error that comes when the reader has gone: of a script that is awaited, for a root that is not there.
+    reader = UniqueFd(::open(log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    REQUIRE(reader);
+    const UniqueFd opened(::inotify_init1(IN_CLOEXEC));
+    REQUIRE(::inotify_add_watch(opened.get(), log.c_str(), IN_OPEN) >= 0);
+    int pipe[2];
+    REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+    const UniqueFd script(pipe[0]);
+    UniqueFd writer(pipe[1]);
+    Process job(bundle.verb({"--log", log, "sandbox", "--rootfs", "/not/there", "--lang", "sh", "-"}),
+                {.fds = {{0, script.get()}}});
+    REQUIRE(await_readable(opened.get()));
+    reader.reset();
+    writer.reset();
+    const Ended ended = job.finish();
+    CHECK(ended.status == 125);
+    CHECK_MESSAGE(ended.err.find("/not/there") != std::string::npos, ended.err);
 }
 
 TEST_CASE("options: wrong ones are refused") {

@@ -2,18 +2,16 @@
 // would take far more memory than they are long.
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <fstream>
 #include <functional>
 
-#include "harness.hpp"
+#include "peak.hpp"
 #include "support/tried.hpp"
 
 namespace pinfold::integration {
@@ -146,33 +144,6 @@ void attack(const Bundle& bundle, const Use& use) {
                    ended.status != 0 && ended.status != 128 + SIGABRT &&
                        (is_link || ended.err.find(place.filename().string() + kind.words) != std::string::npos));
     }
-}
-
-struct Measured {
-    int status = 0;
-    size_t peak = 0;  // bytes of memory that it, or a child of its, had at once
-    std::string err;
-};
-
-Measured measure(const Bundle& bundle, const Words& words) {
-    const Words line = bundle.verb(words);
-    const fs::path log = bundle.host() / "stderr";
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-        ::dup2(out, STDOUT_FILENO);
-        ::dup2(out, STDERR_FILENO);
-        std::vector<char*> argv;
-        for (const std::string& word : line) argv.push_back(const_cast<char*>(word.c_str()));
-        argv.push_back(nullptr);
-        ::execvp(argv[0], argv.data());
-        ::_exit(127);
-    }
-    int status = 0;
-    rusage usage{};
-    REQUIRE(::wait4(pid, &status, 0, &usage) == pid);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), size_t(usage.ru_maxrss) << 10,
-            read_text(log)};
 }
 
 constexpr size_t kCap = size_t{8} << 20;

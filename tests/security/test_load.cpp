@@ -185,6 +185,34 @@ TEST_CASE("load: three hundred sandboxes in a row") {
     }
 }
 
+// What made hundreds at once starve each other: the child waits for its parent's last look, however late that is, and
+// must sleep meanwhile. The parent is held up at the calls by which it lets the child go on.
+TEST_CASE("load: who waits for its start takes no processor's time") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists("/usr/bin/strace")) SKIP_TEST("needs strace");
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const std::string calls = "ioctl,process_vm_writev", result = bundle.host() / "result";
+        const std::vector<std::string> job =
+            bundle.verb({"sandbox", "--name", bundle.id(), "--result", result, "--", "true"});
+        const auto seconds = [&](std::vector<std::string> words) {
+            words.insert(words.end(), job.begin(), job.end());
+            SpawnOptions how = spawn;
+            how.env.push_back("ASAN_OPTIONS=detect_leaks=0");
+            const Ended ended = run_program(words, how);
+            CHECK_MESSAGE(ended.status == 0, ended.err);
+            return json::parse(read_text(result))["usage"]["cpu_seconds"].get<double>();
+        };
+        const double plain = seconds({});
+        const double held_up = seconds({"/usr/bin/strace", "-qq", "-o", "/dev/null", "-e", "trace=" + calls, "-e",
+                                        "inject=" + calls + ":delay_enter=2000000"});
+        WITHSTANDS("spinning", held_up < plain + 0.2);
+    }
+}
+
 TEST_CASE("load: three hundred sandboxes at once, and the machine answers") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
