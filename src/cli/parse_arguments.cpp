@@ -390,7 +390,8 @@ std::string words_of(const CLI::App& verb) {
 void name_sides(CpOptions& options, std::vector<NamedPath>& paths, std::string& target) {
     for (std::string* side : {&options.source, &options.target}) {
         if (const std::optional<PathInside> inside = inside_part(*side)) target = inside->id;
-        else paths.push_back({"cp", side == &options.source ? PathUse::source : PathUse::entry, side});
+        else if (side == &options.source) paths.push_back({"SOURCE", PathUse::source, side});
+        else paths.push_back({"TARGET", PathUse::entry, side});
     }
 }
 

@@ -62,9 +62,21 @@ void check_rules(std::string_view member, std::vector<std::string>& rules, Probl
     }
 }
 
+// Of a relative path the caller's directory would decide what it names.
+void check_names(std::string_view member, const std::optional<std::vector<std::string>>& names, Problems& problems) {
+    for (size_t i = 0; names && i < names->size(); ++i) {
+        const std::string& name = (*names)[i];
+        if (name.starts_with('/') || (!name.empty() && name.find('/') == name.npos && !name.ends_with(".json")))
+            continue;
+        problems.add(element_path(member, i), found(name, "a name, or an absolute path"));
+    }
+}
+
 void check_values(Policy& policy, Problems& problems) {
     if (policy.networks) require_all_known("network", *policy.networks, kNetworks, problems);
     if (policy.verbs) require_all_known("verbs", *policy.verbs, verb_names(), problems);
+    check_names("profiles", policy.profiles, problems);
+    check_names("runtimes", policy.runtimes, problems);
     if (policy.limits.cpu_cores && !(*policy.limits.cpu_cores > 0)) {
         problems.add("limits.cpu_cores", "allowed: a number above 0");
     }

@@ -75,6 +75,8 @@ Result<void> clone_as_sibling(uint64_t flags, const Channel& channel, const std:
             error.hint =
                 "the limit of processes is reached (pids.max of a cgroup, or RLIMIT_NPROC): to come in takes "
                 "two for a moment";
+        if (error.code == ENOMEM && flags == 0)
+            error.hint = "has the first process of the joined pid namespace ended? None can be started in it then";
         return error;
     }
     Result<void> sent = channel.send_born(pid, pidfd);

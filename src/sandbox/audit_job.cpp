@@ -1,7 +1,10 @@
 // What the audit log is told of a job.
 #include "sandbox/audit_job.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "base/log.hpp"
 #include "base/sha256.hpp"
@@ -42,7 +45,11 @@ const char* limit_hit(SandboxStatus status) {
 Result<AuditTrail> open_trail(const Policies& policies, const std::string& added) {
     std::vector<std::string> files = audit_files(policies);
     if (!added.empty() && std::ranges::find(files, added) == files.end()) files.push_back(added);
-    return AuditTrail::open(files);
+    Result<AuditTrail> trail = AuditTrail::open(files);
+    const bool is_policys = !trail && trail.error().code == EACCES && !audit_files(policies).empty();
+    if (!is_policys || ::geteuid() == 0) return trail;
+    return std::move(trail).error().with_hint(
+        "the policy has this logged, and only its owner may write there: call pinfold by sudo, see pinfold-policy(5)");
 }
 
 void append_or_warn(const AuditTrail& trail, const AuditEvent& event) {

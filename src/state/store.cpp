@@ -40,6 +40,13 @@ constexpr const char* kUnfinishedFile = "new";
 constexpr const char* kTurnFile = ".turn";  // of the state root
 
 constexpr const char* kOwnRoot = "name a directory of your own with --root";
+constexpr const char* kSetRuntimeDirectory = "set XDG_RUNTIME_DIR to one";
+
+// Where most users, root of the host among them, are nobody that one could call pinfold as.
+bool in_user_namespace() {
+    const Result<bool> initial = in_initial_user_namespace();
+    return initial && !*initial;
+}
 
 bool is_ours(const struct stat& info) { return info.st_uid == ::geteuid() || info.st_uid == 0; }
 
@@ -50,7 +57,8 @@ Result<void> require_own(const struct stat& info, const std::string& root) {
     if (!is_ours(info)) {
         return plain_error(
                    concat("the state directory ", root, " belongs to user ", info.st_uid, ", who could change it"))
-            .with_hint(concat(kOwnRoot, ", or call pinfold as that user"));
+            .with_hint(
+                concat(kOwnRoot, ", or ", in_user_namespace() ? kSetRuntimeDirectory : "call pinfold as that user"));
     }
     const bool by_group = (info.st_mode & 020) != 0 && info.st_gid != ::getegid() && info.st_gid != 0;
     if (S_ISLNK(info.st_mode) || (!by_group && (info.st_mode & 002) == 0)) return {};
@@ -247,8 +255,7 @@ std::string default_state_root() {
     const char* variable = std::getenv("XDG_RUNTIME_DIR");
     const std::string named = variable == nullptr ? "" : variable;
     if (::geteuid() == 0) {
-        const Result<bool> initial = in_initial_user_namespace();
-        return !named.empty() && initial && !*initial ? concat(named, "/pinfold") : "/run/pinfold";
+        return !named.empty() && in_user_namespace() ? concat(named, "/pinfold") : "/run/pinfold";
     }
     for (const std::string& directory : {named, concat("/run/user/", ::geteuid())}) {
         if (is_private(directory)) return concat(directory, "/pinfold");
@@ -261,7 +268,7 @@ Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord
     if (::mkdirat(root_fd.get(), record.id.c_str(), 0700) != 0) {
         if (errno == EACCES) {
             return errno_error(concat("make ", root, "/", record.id))
-                .with_hint("name a directory of your own with --root, or set XDG_RUNTIME_DIR");
+                .with_hint(concat(kOwnRoot, ", or ", kSetRuntimeDirectory));
         }
         if (errno != EEXIST) return errno_error(concat("make ", root, "/", record.id));
         return plain_error(concat("container ", quoted(record.id), " already exists"))

@@ -1,4 +1,11 @@
 // Namespaces: new ones, the host's, joined ones, clock offsets, the loopback interface.
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "harness.hpp"
 
 using namespace pinfold::integration;
@@ -73,6 +80,23 @@ TEST_CASE("namespaces: joined by path") {
         if (interface["name"] == "lo") CHECK(interface["up"] == false);
     }
     CHECK(report["process"]["pid"] != 1);
+}
+
+TEST_CASE("namespaces: a pid namespace whose first process has ended takes nobody, and that is said") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const auto first = pid_t(::syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, nullptr, nullptr, nullptr, 0));
+    REQUIRE(first >= 0);
+    if (first == 0) ::_exit(::pause());
+    const UniqueFd kept(::open(("/proc/" + std::to_string(first) + "/ns/pid").c_str(), O_RDONLY | O_CLOEXEC));
+    CHECK(::kill(first, SIGKILL) == 0);
+    CHECK(::waitpid(first, nullptr, 0) == first);
+    REQUIRE(kept);
+    Bundle bundle;
+    bundle.add_namespace("pid", "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(kept.get()));
+    const Outcome outcome = run(bundle);
+    CHECK(outcome.status == 1);
+    CHECK_MESSAGE(outcome.says("hint: has the first process of the joined pid namespace ended?"), outcome.err);
 }
 
 TEST_CASE("namespaces: a user namespace is joined by path") {

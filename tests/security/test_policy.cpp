@@ -360,6 +360,49 @@ TEST_CASE("policy: a sandbox that stays lives no longer than one that does not")
                                 std::string::npos);
 }
 
+TEST_CASE("policy: one that logs says to those who cannot write there how to come") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const fs::path log = bundle.host() / "closed/audit.log";
+    const SpawnOptions user = normal_user(bundle);
+    fs::create_directory(log.parent_path());
+    REQUIRE(::chmod(log.parent_path().c_str(), 0700) == 0);
+    REQUIRE(::chown(log.parent_path().c_str(), 0, 0) == 0);
+    const SystemPolicy system(bundle, "{\"audit\": " + quoted(log) + "}");
+    const Ended ended = run_job(bundle, {{}, {"true"}, user});
+    CHECK(ended.status == 125);
+    CHECK_MESSAGE(ended.err.find("audit: open " + log.string()) != std::string::npos, ended.err);
+    CHECK_MESSAGE(ended.err.find("hint: the policy has this logged") != std::string::npos, ended.err);
+    const Bundle roots;
+    CHECK(run_job(roots, {{}, {"true"}, {}}).status == 0);
+}
+
+// What no sandbox is given is root's own to name where nobody has made a rule.
+TEST_CASE("policy: without one, root copies and runs what it can read") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const MountGuard home("tmpfs", "/root", "tmpfs", 0);
+    write_text("/root/script", "echo from root\n");
+    CHECK(run_job(bundle, {{"--lang", "sh", "/root/script"}, {}, {}}).out == "from root\n");
+    REQUIRE(run_job(bundle, {{"--detach"}, {}, {}}).status == 0);
+    const std::string copy = bundle.id() + ":/workspace/copy";
+    CHECK(run_program(bundle.verb({"cp", "/root/script", copy})).status == 0);
+    CHECK(run_program(bundle.verb({"cp", copy, "/root/back"})).status == 0);
+    CHECK(read_text("/root/back") == "echo from root\n");
+    write_text(bundle.host() / "policy.json", "{}");
+    for (const Words& sides : {Words{"/root/script", copy}, Words{copy, "/root/back"}}) {
+        Words words = {"--policy", bundle.host() / "policy.json", "cp"};
+        words.insert(words.end(), sides.begin(), sides.end());
+        const Ended ended = run_program(bundle.verb(words));
+        const std::string told =
+            sides[1] == copy ? "cp: SOURCE: /root/script: policy: " : "cp: TARGET: /root/back: policy: ";
+        CHECK_MESSAGE(ended.err.find(told) != std::string::npos, ended.err);
+    }
+    CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+}
+
 // The rule that is shipped, by sudo itself, with what an attacker would add to what it allows.
 TEST_CASE("policy: the shipped rule for sudo gives sandboxes and nothing else") {
     NEEDS_ROOT();
@@ -368,11 +411,8 @@ TEST_CASE("policy: the shipped rule for sudo gives sandboxes and nothing else") 
     const Forbidden vault;
     const Machine machine(Forbidden::policy("\"limits\": {\"timeout_seconds\": 60}"));
     std::string rule = read_text(PINFOLD_SUDOERS);
-    const std::string installed = "/usr/bin/pinfold";
-    for (size_t at; (at = rule.find(installed + " ")) != rule.npos || (at = rule.find(installed + ",")) != rule.npos;) {
-        rule.replace(at, installed.size(), "/PROGRAM");
-    }
-    for (size_t at; (at = rule.find("/PROGRAM")) != rule.npos;) rule.replace(at, 8, program());
+    const std::string installed = "@BINDIR@/pinfold";
+    for (size_t at; (at = rule.find(installed)) != rule.npos;) rule.replace(at, installed.size(), program());
     fs::remove("/etc/sudoers");
     write_text("/etc/sudoers", rule);
     REQUIRE(::chmod("/etc/sudoers", 0440) == 0);
@@ -389,6 +429,30 @@ TEST_CASE("policy: the shipped rule for sudo gives sandboxes and nothing else") 
     };
     const Ended allowed = sudo({"sandbox", "--", "echo", "inside"});
     REQUIRE_MESSAGE(allowed.out == "inside\n", allowed.err);
+    // All that WHO IS BOUND in pinfold-policy(5) lists, with options and without.
+    const std::vector<Words> given = {{"sandbox", "-d", "--name", "box"},
+                                      {"exec", "box", "true"},
+                                      {"cp", "box:/etc/passwd", "-"},
+                                      {"state", "box"},
+                                      {"list"},
+                                      {"list", "-q"},
+                                      {"ps", "--format", "json", "box"},
+                                      {"pause", "box"},
+                                      {"resume", "box"},
+                                      {"events", "--stats", "box"},
+                                      {"prune"},
+                                      {"prune", "--dry-run"},
+                                      {"features"},
+                                      {"seccomp", "show"},
+                                      {"seccomp", "show", "default"},
+                                      {"seccomp", "diff", "default", "strict"},
+                                      {"kill", "box", "TERM"},
+                                      {"delete", "--force", "box"}};
+    for (const Words& words : given) {
+        const Ended ended = sudo(words);
+        INFO(words[0], " ", words.back());
+        CHECK_MESSAGE(ended.status == 0, ended.err);
+    }
     const std::string secret = Forbidden::secret(), entry = Forbidden::path() / "new";
     const std::vector<Words> attacks = {
         {"sandbox", "--rootfs", "/", "--", "cat", "/etc/shadow"},

@@ -43,6 +43,17 @@ TEST_CASE("policy: every member is read") {
     CHECK(policy.audit == "/var/log/pinfold/audit.log");
 }
 
+TEST_CASE("policy: what the caller's directory would decide is no rule") {
+    const std::string told = mistakes(R"({"runtimes": ["runc", "bin/x", "", "/usr/bin/crun", "./runc"],
+                                          "profiles": ["default", "", "own.json", "/etc/own.json"]})");
+    for (const char* path : {"runtimes[1]: found \"bin/x\"", "runtimes[2]: ", "runtimes[4]: ", "profiles[1]: ",
+                             "profiles[2]: found \"own.json\", allowed: a name, or an absolute path"}) {
+        CHECK_MESSAGE(told.find(path) != std::string::npos, told);
+    }
+    for (const char* path : {"runtimes[0]", "runtimes[3]", "profiles[0]", "profiles[3]"})
+        CHECK_MESSAGE(told.find(path) == std::string::npos, told);
+}
+
 TEST_CASE("policy: an empty one says nothing") {
     const Policy policy = parse_policy("{}", "p.json").value();
     CHECK_FALSE(policy.limits.cpu_cores);
