@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -127,10 +128,18 @@ void note_mapping(std::string_view line, MemoryWatch::Sizes& sizes) {
     size = std::max(size, *offset + (*end - *begin));
 }
 
+// One that lives, but does not let us see what it has mapped, counts as if all of that were shared memory.
+void note_hidden(pid_t pid, MemoryWatch::Sizes& sizes) {
+    const Result<std::string> maps = read_file(concat("/proc/", pid, "/maps"));
+    const bool hidden = !maps && (maps.error().code == EACCES || maps.error().code == EPERM);
+    if (hidden) sizes[concat("process ", pid)] = sum_of(text_in(pid, "status", "VmSize:"), {"VmSize"});
+}
+
 MemoryWatch::Sizes shared_memory_of(const std::vector<pid_t>& processes) {
     MemoryWatch::Sizes sizes;
     for (const pid_t pid : processes) {
         const std::string text = text_in(pid, "maps", "-");
+        if (text.empty()) note_hidden(pid, sizes);
         for (const std::string_view line : split(text, '\n')) note_mapping(line, sizes);
     }
     return sizes;

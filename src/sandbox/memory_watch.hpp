@@ -24,7 +24,7 @@ public:
 
     // Anonymous and shared memory of all that descend from the keeper, each page counted once. Shared memory
     // counts by its size, touched or not: its pages stay when they are resident in no process. Below the limit it may
-    // say too much: then nobody needs to know better.
+    // say too much: then nobody needs to know better. A process whose mappings cannot be read counts as a whole.
     uint64_t measure();
     bool is_above(uint64_t used) const { return used > limit_; }
     // Until so much more could be used that it has to be looked at again.

@@ -1,0 +1,89 @@
+// What is counted of a process that does not let itself be looked at.
+#include "sandbox/memory_watch.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "pinfold/unique_fd.hpp"
+#include "support/testing.hpp"
+
+using namespace pinfold;
+
+namespace {
+
+constexpr uint64_t kShared = uint64_t{64} << 20;
+
+struct Pipe {
+    Pipe() {
+        int ends[2];
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        from = UniqueFd(ends[0]);
+        to = UniqueFd(ends[1]);
+    }
+    UniqueFd from;
+    UniqueFd to;
+};
+
+pid_t start(const std::function<void()>& work) {
+    const pid_t pid = ::fork();
+    REQUIRE(pid >= 0);
+    if (pid > 0) return pid;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    work();
+    ::_exit(0);
+}
+
+// One who keeps, and one process below it with shared memory that it has mapped and not touched.
+class Kept {
+public:
+    Kept() {
+        const Pipe ready;
+        keeper_ = start([&] {
+            start([&] {
+                void* memory = ::mmap(nullptr, kShared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+                if (memory != MAP_FAILED && ::write(ready.to.get(), "r", 1) == 1) ::pause();
+            });
+            ::pause();
+        });
+        char byte = 0;
+        REQUIRE(::read(ready.from.get(), &byte, 1) == 1);
+    }
+    ~Kept() {
+        ::kill(keeper_, SIGKILL);
+        ::waitpid(keeper_, nullptr, 0);
+    }
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+
+    uint64_t measured_by(uid_t uid) const {
+        const Pipe answer;
+        const pid_t watcher = start([&] {
+            if (::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0) return;
+            std::optional<MemoryWatch> watch = MemoryWatch::create({}, keeper_, UINT64_MAX);
+            const uint64_t used = watch ? watch->measure() : 0;
+            if (::write(answer.to.get(), &used, sizeof used) < 0) ::_exit(1);
+        });
+        uint64_t used = 0;
+        CHECK(::read(answer.from.get(), &used, sizeof used) == ssize_t(sizeof used));
+        ::waitpid(watcher, nullptr, 0);
+        return used;
+    }
+
+private:
+    pid_t keeper_ = -1;
+};
+
+}  // namespace
+
+TEST_CASE("memory watch: who may not see what a process has mapped counts all of it") {
+    if (::geteuid() != 0) SKIP_TEST("needs root, whose processes another user may not look into");
+    const Kept kept;
+    CHECK(kept.measured_by(0) >= kShared);
+    CHECK(kept.measured_by(65534) >= kShared);
+}
