@@ -2,6 +2,8 @@
 #include "cli/child_checks.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/strings.hpp"
 
@@ -39,6 +41,14 @@ Result<void> check_preserved(unsigned count) {
 Result<void> check_child_options(const ChildOptions& options, const Process& process) {
     TRY(check_terminal(options, process));
     return check_preserved(options.preserve_fds);
+}
+
+Result<void> check_input(const ChildOptions& options, const Process& process) {
+    if (!process.terminal || !options.console_socket.empty() || ::isatty(STDIN_FILENO) != 0) return {};
+    struct stat info {};
+    if (::fstat(STDIN_FILENO, &info) != 0 || !S_ISCHR(info.st_mode)) return {};
+    return plain_error("a terminal for the program, and nobody to type: standard input is a device such as /dev/null")
+        .with_hint("call pinfold at a terminal, give --console-socket, or leave out process.terminal (exec: --tty)");
 }
 
 ChildOptions with_cache(ChildOptions options, const GlobalOptions& global) {

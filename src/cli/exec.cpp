@@ -115,6 +115,7 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     ExecOverrides overrides{TRY(wanted_process(spec, options)), options.user, options.child.preserve_fds,
                             options.strict};
     TRY(check_child_options(options.child, overrides.process));
+    TRY(check_input(options.child, overrides.process));
     const HostFacts facts = TRY(gather_host_facts());
     const ExecPlan plan = TRY(plan_exec(std::move(spec), options.id, overrides, facts));
     if (plan.protect_binary) TRY(run_from_readonly_binary(line.argv));

@@ -79,6 +79,7 @@ Result<int> with_plan(const std::string& name, const RunOptions& options, const 
     if (!options.dry_run) TRY(protect_early(config, line.argv));
     Spec spec = TRY(parse_config(config, file, bundle));
     TRY(check_child_options(options.child, *spec.process));
+    if (!options.dry_run) TRY(check_input(options.child, *spec.process));
     const HostFacts facts = TRY(facts_for(line.global));
     Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts));
     if (options.dry_run) {

@@ -176,10 +176,12 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
     composed.spec.annotations[kSandboxAnnotation] = "true";
     if (job.strict) composed.spec.annotations[kStrictAnnotation] = "true";
     TRY(annotate_landlock(job, composed.spec.annotations));
-    if (job.idle_timeout) {
-        const auto seconds = std::chrono::ceil<std::chrono::seconds>(*job.idle_timeout).count();
-        composed.spec.annotations[kIdleAnnotation] = std::to_string(seconds);
-    }
+    const auto annotate_time = [&](const char* name, const std::optional<std::chrono::nanoseconds>& time) {
+        if (!time) return;
+        composed.spec.annotations[name] = std::to_string(std::chrono::ceil<std::chrono::seconds>(*time).count());
+    };
+    annotate_time(kIdleAnnotation, job.idle_timeout);
+    annotate_time(kLifetimeAnnotation, job.lifetime);
     TRY(place_limits(job, host, composed.spec));
     composed.root.size = std::max(root_share * kMegabyte, kSmallRoot);
     composed.root.over_directory = !composed.root_path.empty();

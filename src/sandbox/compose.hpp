@@ -15,6 +15,8 @@ namespace pinfold {
 
 // Seconds without use after which it may be removed.
 inline constexpr const char* kIdleAnnotation = "org.pinfold.idle-timeout";
+// Seconds after which one that stays ends.
+inline constexpr const char* kLifetimeAnnotation = "org.pinfold.lifetime";
 
 // The one it names, or the one that fits its network: a network is of no use without its sockets.
 std::string profile_of(const SandboxJob& job);

@@ -2,6 +2,7 @@
 #include "sandbox/stay.hpp"
 
 #include <dirent.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,17 +47,43 @@ bool is_idle(const std::string& root, const ContainerState& state) {
     return seconds && seconds_since_use(root, state.record.id) >= *seconds;
 }
 
+// Of one that is paused: its keeper, which ends at the deadline by itself, is frozen with the rest.
+bool is_overdue(const ContainerState& state) {
+    constexpr int64_t kGrace = 1;  // second
+    const auto limit = state.record.annotations.find(kLifetimeAnnotation);
+    if (limit == state.record.annotations.end()) return false;
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    const auto seconds = parse_number<int64_t>(limit->second);
+    const int64_t lived = now.tv_sec - int64_t(state.started / uint64_t(::sysconf(_SC_CLK_TCK)));
+    return seconds && lived > *seconds + kGrace;
+}
+
+// A directory without a record is no container's: who made it died at that, or who removed it. Only, one who has made
+// it just now has not locked it yet.
+bool is_left_over(const std::string& root, const ContainerState& state) {
+    constexpr int64_t kLongSince = 60;  // seconds
+    return state.status == Status::creating && seconds_since_change(root, state.record.id) >= kLongSince;
+}
+
 bool is_to_go(const std::string& root, const ContainerState& state, bool abandoned) {
+    if (!state.has_record) return abandoned && is_left_over(root, state);
     if (!state.record.annotations.contains(kSandboxAnnotation)) return false;
-    if (state.status == Status::creating) return abandoned;
-    return state.status == Status::stopped || (state.status == Status::running && is_idle(root, state));
+    switch (state.status) {
+        case Status::creating: return abandoned;
+        case Status::created: return false;
+        case Status::running: return is_idle(root, state);
+        case Status::paused: return is_overdue(state);
+        case Status::stopped: return true;
+    }
+    return false;
 }
 
 // Under its lock, and only if it is still so: another may have removed it, or used it again. Whose creator lives cannot
 // be locked.
 Result<bool> prune_one(const std::string& root, const std::string& id) {
     const StateLock lock = TRY(StateLock::take(root, id));
-    const ContainerState state = TRY(load_state(root, id));
+    const ContainerState state = TRY(load_what_is_left(root, id, false));
     if (!is_to_go(root, state, true)) return false;
     TRY(destroy_container(root, state));
     return true;

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -328,6 +329,7 @@ static Result<ContainerState> load_record(int dir, const std::string& root, cons
     if (!file) return file.error();
     const std::string text = TRY(read_at_most(file->get(), kRecordFile, kMaxRecord));
     state.record = TRY_IN(concat(root, "/", id, "/", kRecordFile), record_from_json(text));
+    state.has_record = true;
     return state;
 }
 
@@ -436,6 +438,12 @@ int64_t seconds_since_use(const std::string& root, const std::string& id) {
     ::clock_gettime(CLOCK_BOOTTIME, &now);
     const bool borrows = now.tv_nsec < info.st_mtim.tv_nsec;
     return std::max<int64_t>(now.tv_sec - info.st_mtim.tv_sec - (borrows ? 1 : 0), 0);
+}
+
+int64_t seconds_since_change(const std::string& root, const std::string& id) {
+    struct stat info {};
+    if (::lstat(concat(root, "/", id).c_str(), &info) != 0) return 0;
+    return ::time(nullptr) - info.st_mtim.tv_sec;
 }
 
 Result<void> remove_state(const std::string& root, const std::string& id) {

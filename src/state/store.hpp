@@ -50,6 +50,7 @@ struct ContainerState {
     pid_t pid = 0;         // 0: its first process does not live
     uint64_t started = 0;  // when that process did, in clock ticks since boot
     bool had_init = false;
+    bool has_record = false;  // without one, nothing was done for it yet, or nothing is left but its directory
 };
 
 // Where states are kept unless the caller says otherwise: a normal user's are in its runtime directory, or in a
@@ -126,6 +127,9 @@ Result<UniqueFd> take_turn(const std::string& root);
 // touches.
 void mark_use(const std::string& root, const std::string& id);
 int64_t seconds_since_use(const std::string& root, const std::string& id);
+
+// Since an entry was made in its directory or removed, by the time of day.
+int64_t seconds_since_change(const std::string& root, const std::string& id);
 
 Result<void> remove_state(const std::string& root, const std::string& id);
 

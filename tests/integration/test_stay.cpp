@@ -1,5 +1,7 @@
 // Sandboxes that stay: exec with a deadline and a result, cp, and their end by delete, time or prune.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 
 #include <chrono>
@@ -230,6 +232,61 @@ TEST_CASE("stay: prune leaves containers alone that are no sandboxes") {
     container.await_end();
     CHECK(verb(bundle, {"prune"}).out == "");
     CHECK(verb(bundle, {"state", bundle.id()}).status == 0);
+}
+
+// Whoever makes a state is killed when its directory is there, and not yet locked.
+TEST_CASE("stay: prune removes a directory whose maker died at once, but none that somebody is just making") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists("/usr/bin/strace")) SKIP_TEST("needs strace");
+    const Bundle bundle;
+    std::vector<std::string> killed = {"/usr/bin/strace", "-o", bundle.host() / "trace",          "-e",
+                                       "trace=flock",     "-e", "inject=flock:signal=KILL:when=1"};
+    const std::vector<std::string> job = bundle.verb({"sandbox", "--name", bundle.id(), "--", "true"});
+    killed.insert(killed.end(), job.begin(), job.end());
+    run_program(killed, {.env = {"ASAN_OPTIONS=detect_leaks=0"}});
+    const fs::path left = bundle.state_root() / bundle.id();
+    REQUIRE(fs::is_empty(left));
+    const auto prune = [&] { return verb(bundle, {"prune"}).out; };
+    CHECK(prune() == "");  // its maker may be about to lock it
+    const auto long_ago = fs::last_write_time(left) - std::chrono::minutes(2);
+    fs::last_write_time(left, long_ago);
+    {
+        const UniqueFd maker(::open(left.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        REQUIRE(::flock(maker.get(), LOCK_EX) == 0);
+        CHECK(prune() == "");
+    }
+    CHECK(verb(bundle, {"prune", "--dry-run"}).out == bundle.id() + "\n");
+    CHECK(fs::exists(left));
+    CHECK(prune() == bundle.id() + "\n");
+    CHECK(!fs::exists(left));
+    // A record that has no configuration beside it yet is the next thing that can be left.
+    const Staying box(bundle, {});
+    const fs::path other = bundle.state_root() / (bundle.id() + "-2");
+    fs::create_directory(other);
+    json record = json::parse(read_text(left / "state.json"));
+    record["id"] = bundle.id() + "-2";
+    record["cgroup"] = json::object();
+    write_text(other / "state.json", record.dump());
+    CHECK(prune() == bundle.id() + "-2\n");
+    CHECK(!fs::exists(other));
+}
+
+TEST_CASE("stay: prune ends what was paused before its time was over") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Staying box(bundle, {"--timeout", "1s"}, {"sleep", "1000"});
+    const Ended paused = box.run({"pause", bundle.id()});
+    REQUIRE_MESSAGE(paused.status == 0, paused.err);
+    const auto start = std::chrono::steady_clock::now();
+    std::string pruned;
+    while ((pruned = box.run({"prune"}).out).empty()) {
+        if (std::chrono::steady_clock::now() - start > patience()) FAIL("it is still there");
+    }
+    CHECK(pruned == bundle.id() + "\n");
+    CHECK(std::chrono::steady_clock::now() - start > std::chrono::milliseconds(500));
+    CHECK(box.run({"state", bundle.id()}).status == 1);
 }
 
 TEST_CASE("stay: a policy's ceiling counts those that run") {

@@ -1,4 +1,5 @@
 // Terminals: in the foreground on the caller's own, and handed over through a console socket.
+#include <fcntl.h>
 #include <signal.h>
 
 #include "harness.hpp"
@@ -136,6 +137,31 @@ TEST_CASE("terminal: a console socket is for terminals, and must be one") {
     const Outcome outcome = run(bundle, {.args = {"--detach", "--console-socket", bundle.host() / "nothing"}});
     CHECK(outcome.status == 1);
     CHECK(outcome.says("nothing"));
+}
+
+TEST_CASE("terminal: with nobody who could ever type it is refused, before anything is made") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    const SpawnOptions silent{.fds = {{0, null.get()}}};
+    const auto check_refused = [](const Ended& ended, int status) {
+        CHECK(ended.status == status);
+        CHECK_MESSAGE(ended.err.find("standard input is a device such as /dev/null\nhint: ") != std::string::npos,
+                      ended.err);
+    };
+    bundle.config["process"]["terminal"] = true;
+    bundle.probe({"cat"}).write_config();
+    check_refused(run_program(bundle.command_line({}), silent), 1);
+    CHECK(!fs::exists(bundle.state_root() / bundle.id()));
+    CHECK(run_program(bundle.command_line({.args = {"--dry-run"}}), silent).status == 0);
+    bundle.config["process"]["terminal"] = false;
+    bundle.probe({"wait-signal"});
+    const auto running = start(bundle, {});
+    REQUIRE(running->read_line() == "READY");
+    check_refused(run_program(bundle.verb({"exec", "--tty", bundle.id(), "/probe", "cat"}), silent), 255);
+    running->signal(SIGTERM);
+    CHECK(running->finish().status == 0);
 }
 
 TEST_CASE("terminal: detached without a console socket is refused") {
