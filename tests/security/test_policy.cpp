@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <regex>
 #include <sstream>
 
@@ -346,10 +347,26 @@ TEST_CASE("policy: by sudo only sandboxes, and what can be done with one") {
     CHECK(call({"list"}, {}).status == 0);
 }
 
+// The seconds that a timer of the process has still to run, as the kernel tells.
+static std::optional<long> timer_of(pid_t pid) {
+    constexpr std::string_view kKey = "\nit_value: (";
+    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fdinfo")) {
+        const std::string text = read_text(entry.path());
+        const size_t place = text.find(kKey);
+        if (place != text.npos) return std::stol(text.substr(place + kKey.size()));
+    }
+    return std::nullopt;
+}
+
 TEST_CASE("policy: a sandbox that stays lives no longer than one that does not") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    const Machine machine(R"({"limits": {"timeout_seconds": 1}})");
+    const Machine machine(R"({"limits": {"timeout_seconds": 60}})");
+    REQUIRE(call({"sandbox", "-d", "--name", "box"}).status == 0);
+    const std::optional<long> left = timer_of(json::parse(call({"state", "box"}).out)["pid"]);
+    WITHSTANDS("no --timeout", left && *left <= 60);
+    CHECK(call({"delete", "--force", "box"}).status == 0);
+    write_text(machine.system.path, R"({"limits": {"timeout_seconds": 1}})");
     REQUIRE(call({"sandbox", "-d", "--name", "box"}).status == 0);
     const auto start = std::chrono::steady_clock::now();
     while (json::parse(call({"state", "box"}).out)["status"] != "stopped") {

@@ -42,6 +42,7 @@ TEST_CASE("state: a normal user needs no variable for a sandbox") {
     PINFOLD_ONLY();
     const Bundle bundle;
     const MountGuard run("tmpfs", "/run", "tmpfs", 0);
+    REQUIRE(::chmod("/run", 0755) == 0);
     fs::remove_all(kLastResort);
     const Ended nothing = hello();
     CHECK_MESSAGE(nothing.out == "hello\n", nothing.err);
