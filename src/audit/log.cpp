@@ -55,16 +55,6 @@ Result<UniqueFd> open_locked(const std::string& path) {
     }
 }
 
-Result<void> write_whole(int fd, std::string_view text, const std::string& path) {
-    while (!text.empty()) {
-        const ssize_t written = ::write(fd, text.data(), text.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return errno_error(concat("write to ", path));
-        text.remove_prefix(size_t(written));
-    }
-    return {};
-}
-
 struct Chain {
     int fd;
     const std::string& path;
@@ -76,7 +66,7 @@ struct Chain {
     Result<void> add(const AuditEvent& event) {
         const ChainedLine line = compose_line(event, end);
         TRY(write_head(path, {end, line.end.hash}));
-        TRY(write_whole(fd, concat(open_line ? "\n" : "", line.text, '\n'), path));
+        TRY(write_all(fd, concat(open_line ? "\n" : "", line.text, '\n'), path));
         end = line.end;
         open_line = false;
         return write_head(path, {end, ""});

@@ -15,12 +15,13 @@ namespace pinfold {
 
 namespace {
 
+constexpr const char* kOwnFds = "/proc/self/fd/";
+
 // A descriptor by its number says nothing to whoever reads an error: the name of what it was opened as does. The error
 // itself stays in errno.
 std::string told_name(const std::string& path) {
-    constexpr std::string_view kByNumber = "/proc/self/fd/";
-    if (!path.starts_with(kByNumber)) return path;
-    const size_t end = path.find('/', kByNumber.size());
+    if (!path.starts_with(kOwnFds)) return path;
+    const size_t end = path.find('/', std::string_view(kOwnFds).size());
     char target[PATH_MAX];
     const int code = errno;
     const ssize_t size = ::readlink(path.substr(0, end).c_str(), target, sizeof target);
@@ -91,7 +92,7 @@ Result<UniqueFd> open_regular(int dir, const std::string& path, int flags) {
     if (!S_ISREG(info.st_mode))
         return plain_error(concat(told_name(path), " is ", kind_of(info.st_mode), ", not a regular file"));
     // The very file that was looked at, whatever has its name by now.
-    UniqueFd file(::open(concat("/proc/self/fd/", place.get()).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    UniqueFd file(::open(concat(kOwnFds, place.get()).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (!file) return errno_error(concat("open ", told_name(path)));
     return file;
 }
@@ -99,6 +100,15 @@ Result<UniqueFd> open_regular(int dir, const std::string& path, int flags) {
 Result<std::string> read_regular(const std::string& path, size_t most) {
     const UniqueFd file = TRY(open_regular(AT_FDCWD, path));
     return read_at_most(file.get(), told_name(path), most);
+}
+
+Result<void> write_all(int fd, std::string_view bytes, std::string_view name) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+        if (written < 0 && errno != EINTR) return errno_error(concat("write ", name));
+        if (written > 0) bytes.remove_prefix(size_t(written));
+    }
+    return {};
 }
 
 Result<void> write_once(int fd, std::string_view text, std::string_view name) {
@@ -111,6 +121,34 @@ Result<void> write_once(int fd, std::string_view text, std::string_view name) {
 Result<void> write_file_at(int dir, const std::string& path, std::string_view text) {
     const UniqueFd fd = TRY(open_at(dir, path, O_WRONLY));
     return write_once(fd.get(), text, path);
+}
+
+Result<Parent> open_parent(const std::string& path) {
+    const size_t slash = path.rfind('/');
+    const std::string directory = slash == path.npos ? "." : path.substr(0, slash + 1);
+    return Parent{TRY(open_at(AT_FDCWD, directory, O_DIRECTORY | O_PATH)),
+                  path.substr(slash == path.npos ? 0 : slash + 1)};
+}
+
+Result<Pipe> make_pipe(std::string_view purpose) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error(concat("make a pipe", purpose));
+    return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+Result<OwnFds> OwnFds::open() { return OwnFds(TRY(open_at(AT_FDCWD, kOwnFds, O_PATH | O_DIRECTORY))); }
+
+std::string OwnFds::path_of(int fd) const { return concat(directory_ ? "" : kOwnFds, fd); }
+
+Result<UniqueFd> OwnFds::reopen(int fd, int flags) const {
+    UniqueFd opened(::openat(directory_.get(), path_of(fd).c_str(), flags | O_CLOEXEC));
+    if (!opened) return errno_error("open");
+    return opened;
+}
+
+Result<void> OwnFds::give_name(int fd, int directory, const std::string& name) const {
+    if (::linkat(directory_.get(), path_of(fd).c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
+    return errno_error(concat("name ", quoted(name)));
 }
 
 }  // namespace pinfold

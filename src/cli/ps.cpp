@@ -1,15 +1,13 @@
 // pinfold ps: the pids of a container, or those lines of ps(1) that speak of them.
 #include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <span>
 
 #include "base/fs.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cgroup/processes.hpp"
 #include "cli/verbs.hpp"
@@ -33,34 +31,15 @@ std::string to_json(const std::vector<pid_t>& pids) {
     return concat('[', join(numbers, ","), "]\n");
 }
 
-Result<pid_t> spawn_ps(const std::vector<std::string>& arguments, int output) {
+Result<std::string> output_of_ps(const std::vector<std::string>& arguments) {
+    Pipe pipe = TRY(make_pipe(" for ps"));
     std::vector<std::string> words = {"ps"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::posix_spawn_file_actions_adddup2(&actions, output, fd);
-    pid_t pid = 0;
-    const int failed = ::posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    if (failed == 0) return pid;
-    return errno_error(failed, "start ps").with_hint("install ps(1), or use --format json");
-}
-
-Result<std::string> output_of_ps(const std::vector<std::string>& arguments) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return errno_error("make a pipe for ps");
-    const UniqueFd in(ends[0]);
-    UniqueFd out(ends[1]);
-    const pid_t pid = TRY(spawn_ps(arguments, out.get()));
-    out.reset();
-    std::string text = TRY(read_all(in.get(), "the output of ps"));
-    int status = 0;
-    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (status == 0) return text;
+    Result<pid_t> pid = spawn(words, pipe.to.get());
+    if (!pid) return std::move(pid).error().with_hint("install ps(1), or use --format json");
+    pipe.to.reset();
+    std::string text = TRY(read_all(pipe.from.get(), "the output of ps"));
+    if (reap(*pid) == 0) return text;
     while (text.ends_with('\n')) text.pop_back();
     return plain_error(concat("ps ", join(arguments, " "), " failed: ", text));
 }

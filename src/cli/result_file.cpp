@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 
 #include "base/fs.hpp"
+#include "base/new_file.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cli/verbs.hpp"
-#include "files/new_file.hpp"
 #include "sandbox/output.hpp"
 
 namespace pinfold {
@@ -17,10 +17,9 @@ Result<ResultFile> ResultFile::open(const std::string& path, std::string_view op
     ResultFile file;
     file.to_stdout_ = path == "-";
     if (path.empty() || file.to_stdout_) return file;
-    const size_t slash = path.rfind('/');
-    file.name_ = path.substr(slash == path.npos ? 0 : slash + 1);
-    const std::string directory = slash == path.npos ? "." : path.substr(0, slash + 1);
-    file.directory_ = TRY_IN(option, open_at(AT_FDCWD, directory, O_DIRECTORY | O_PATH));
+    Parent parent = TRY_IN(option, open_parent(path));
+    file.directory_ = std::move(parent.directory);
+    file.name_ = std::move(parent.name);
     if (file.name_.empty()) return plain_error(concat(option, " ", quoted(path), ": is a directory"));
     struct stat old {};
     const bool exists = ::fstatat(file.directory_.get(), file.name_.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
@@ -37,10 +36,9 @@ Result<void> ResultFile::write(const std::function<Result<void>(const TextSink&)
     if (to_stdout_) return tell(print);
     if (!directory_) return {};
     // A job that can write to the directory finds no name there that it could take first, and a kill leaves none.
-    const OwnFds own = TRY(OwnFds::open());
     NewFile file = TRY_IN(name_, NewFile::create(directory_.get(), 0666));
     TRY_IN(name_, tell([&](std::string_view piece) { return file.append(piece); }));
-    return file.commit(own, name_);
+    return file.commit(name_);
 }
 
 Result<int> conclude(const SandboxResult& result, const ResultFile& file) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
+#include "base/new_file.hpp"
 #include "base/strings.hpp"
 #include "cli/limits.hpp"
 #include "cli/verbs.hpp"
@@ -123,32 +124,13 @@ Result<std::string> from_limits(const SpecOptions& options) {
     return config_json(generate(wanted.limits, generated));
 }
 
-// A file that is there only while it is being written.
-class TemporaryName {
-public:
-    TemporaryName(int dir, std::string name) : dir_(dir), name_(std::move(name)) {}
-    ~TemporaryName() { ::unlinkat(dir_, name_.c_str(), 0); }
-    TemporaryName(const TemporaryName&) = delete;
-    TemporaryName& operator=(const TemporaryName&) = delete;
-
-private:
-    int dir_;
-    std::string name_;
-};
-
-// Written beside and linked to its name: it is there whole or not at all, and never in another file's place.
+// It is there whole or not at all, and never in another file's place.
 Result<void> write_new(const std::string& directory, const char* name, std::string_view text) {
     const UniqueFd dir = TRY_IN("bundle", open_at(AT_FDCWD, directory, O_DIRECTORY | O_PATH));
-    const std::string path = concat(directory, '/', name);
-    const std::string unfinished = concat('.', name, '.', ::getpid(), ".new");
-    const UniqueFd file = TRY_IN(path, open_at(dir.get(), unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
-    const TemporaryName temporary(dir.get(), unfinished);
-    const ssize_t written = ::write(file.get(), text.data(), text.size());
-    if (written < 0) return errno_error(concat("write ", path));
-    if (size_t(written) != text.size()) return plain_error(concat("write ", path, ": no space"));
-    if (::linkat(dir.get(), unfinished.c_str(), dir.get(), name, 0) == 0) return {};
-    if (errno != EEXIST) return errno_error(concat("make ", path));
-    return plain_error(concat(path, " is there already"))
+    Result<void> made = make_file(dir.get(), name, text, 0666);
+    if (made) return made;
+    if (made.error().code != EEXIST) return std::move(made).error().within(directory);
+    return plain_error(concat(directory, '/', name, " is there already"))
         .with_hint("remove it, or name another directory with --bundle");
 }
 

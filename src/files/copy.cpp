@@ -8,8 +8,8 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
+#include "base/new_file.hpp"
 #include "base/strings.hpp"
-#include "files/new_file.hpp"
 #include "files/receive_tree.hpp"
 #include "files/send_tree.hpp"
 
@@ -95,15 +95,6 @@ Result<CopySummary> copy_opened(const InsideOf& container, int source, const std
                    [&](const Stream& to) { return send_tree(source, path, inward(limits), own, to); });
 }
 
-Result<void> write_whole(int fd, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-        if (written < 0 && errno != EINTR) return errno_error("write");
-        if (written > 0) bytes.remove_prefix(size_t(written));
-    }
-    return {};
-}
-
 }  // namespace
 
 Result<CopySummary> copy_in(const InsideOf& container, const std::string& host_source, const std::string& inside,
@@ -143,7 +134,8 @@ Result<CopySummary> stream_in(const InsideOf& container, int from, const std::st
 
 Result<CopySummary> stream_out(const InsideOf& container, const std::string& inside, int to, const CopyLimits& limits) {
     const Helper helper = TRY(start_inside(container, sender_of(inside, Wanted::one_file, limits)));
-    return receive_file([to](std::string_view bytes) { return write_whole(to, bytes); }, limits, helper.stream);
+    return receive_file([to](std::string_view bytes) { return write_all(to, bytes, "the copy"); }, limits,
+                        helper.stream);
 }
 
 Result<std::string> read_inside(const InsideOf& container, const std::string& inside, uint64_t max) {

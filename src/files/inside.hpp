@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "files/own_fds.hpp"
+#include "base/fs.hpp"
 #include "files/stream.hpp"
 #include "kernel/child_guard.hpp"
 #include "kernel/credentials.hpp"

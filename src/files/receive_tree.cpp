@@ -9,8 +9,8 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
+#include "base/new_file.hpp"
 #include "base/strings.hpp"
-#include "files/new_file.hpp"
 
 namespace pinfold {
 
@@ -86,7 +86,7 @@ private:
             TRY_IN(quoted(name), budget_.add_bytes(item.text.size()));
             TRY_IN(quoted(name), file.append(item.text));
         }
-        return file.commit(own_, name);
+        return file.commit(name, own_);
     }
 
     // Ours to write to as long as it is filled, whatever its mode will be. One that is there keeps its mode.

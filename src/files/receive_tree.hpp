@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/fs.hpp"
 #include "files/limits.hpp"
-#include "files/own_fds.hpp"
 #include "files/stream.hpp"
 #include "pinfold/result.hpp"
 

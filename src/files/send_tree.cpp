@@ -12,8 +12,8 @@
 #include <memory>
 
 #include "base/fs.hpp"
+#include "base/new_file.hpp"
 #include "base/strings.hpp"
-#include "files/new_file.hpp"
 
 namespace pinfold {
 

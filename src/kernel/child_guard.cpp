@@ -2,11 +2,11 @@
 #include "kernel/child_guard.hpp"
 
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <utility>
+
+#include "base/process.hpp"
 
 namespace pinfold {
 
@@ -19,8 +19,7 @@ ChildGuard::~ChildGuard() {
     if (!armed_ || ::getpid() != owner_) return;
     // Not reaped yet, so the pid is still ours: no other process can have it.
     ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(pid_);
 }
 
 }  // namespace pinfold

@@ -3,12 +3,11 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include <cerrno>
 
 #include "base/fs.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "kernel/child_guard.hpp"
 #include "kernel/syscalls.hpp"
@@ -25,19 +24,9 @@ Result<void> run_map_helper(const char* program, pid_t pid, const std::vector<Id
         for (const uint32_t number : {range.inside, range.outside, range.count})
             words.push_back(std::to_string(number));
     }
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-
-    pid_t helper = 0;
-    const int failed = ::posix_spawnp(&helper, program, nullptr, nullptr, arguments.data(), environ);
-    if (failed != 0) {
-        return errno_error(failed, concat("start ", program)).with_hint("install the package uidmap");
-    }
-    int status = 0;
-    while (::waitpid(helper, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+    Result<pid_t> helper = spawn(words);
+    if (!helper) return std::move(helper).error().with_hint("install the package uidmap");
+    if (reap(*helper) == 0) return {};
     return plain_error(concat(program, " refused the id map"))
         .with_hint("the ranges must be given to this user in /etc/subuid and /etc/subgid");
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 
 namespace pinfold {
@@ -30,7 +31,7 @@ Result<uint64_t> process_start_time(pid_t pid) {
 
 Result<UniqueFd> open_process(pid_t pid, uint64_t started) {
     if (pid <= 0) return UniqueFd();
-    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    UniqueFd pidfd = open_pidfd(pid);
     if (!pidfd && errno != ESRCH) return errno_error(concat("open process ", pid));
     // The pidfd holds the process; only now is it certain that the pid was not reused before.
     if (!pidfd || TRY(process_start_time(pid)) != started) return UniqueFd();

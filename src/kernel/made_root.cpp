@@ -45,7 +45,7 @@ Result<UniqueFd> lay_over(UniqueFd below, uint64_t size) {
 
 Result<void> write_new_file(int directory, const Skeleton::File& file) {
     const UniqueFd fd = TRY(open_at(directory, file.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
-    return write_once(fd.get(), file.text, file.path);
+    return write_all(fd.get(), file.text, file.path);
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +13,9 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/fs.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "kernel/child_guard.hpp"
 #include "pinfold/unique_fd.hpp"
@@ -34,9 +34,8 @@ constexpr size_t kMaxOutput = 1024;  // of what a hook has printed: enough for i
 Result<UniqueFd> state_file(const std::string& state) {
     UniqueFd file(::memfd_create("state", MFD_CLOEXEC));
     if (!file) return errno_error("memfd_create");
-    if (::write(file.get(), state.data(), state.size()) != ssize_t(state.size()) ||
-        ::lseek(file.get(), 0, SEEK_SET) != 0)
-        return errno_error("write the state");
+    TRY(write_all(file.get(), state, "the state"));
+    if (::lseek(file.get(), 0, SEEK_SET) != 0) return errno_error("write the state");
     return file;
 }
 
@@ -99,10 +98,9 @@ Result<void> RunningHook::poll_once(int64_t deadline, int signal_fd) {
 
 Result<void> RunningHook::judge() {
     read_output();  // what it has left in the pipe
-    siginfo_t end{};
-    if (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &end, WEXITED) != 0) return errno_error("waitid");
+    const ChildEnd end = TRY(reap_held(pidfd_.get()));
     child_.release();
-    const int code = exit_code_of(end);
+    const int code = exit_code_of(end.how);
     if (code == 0) return {};
     while (text_.ends_with('\n')) text_.pop_back();
     return plain_error(concat("ended with exit code ", code, text_.empty() ? "" : ": ", text_));
@@ -121,19 +119,16 @@ Result<void> RunningHook::await(const Hook& hook, int signal_fd) {
 
 Result<void> run_hook(const Hook& hook, const std::string& state, int signal_fd) {
     const UniqueFd input = TRY(state_file(state));
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("pipe");
-    UniqueFd reader(ends[0]);
-    UniqueFd writer(ends[1]);
-    if (::fcntl(reader.get(), F_SETFL, O_NONBLOCK) != 0) return errno_error("fcntl");
+    Pipe output = TRY(make_pipe(" for the output"));
+    if (::fcntl(output.from.get(), F_SETFL, O_NONBLOCK) != 0) return errno_error("fcntl");
     const pid_t pid = ::fork();
     if (pid < 0) return errno_error("fork");
-    if (pid == 0) become_hook(hook, input.get(), writer.get());
+    if (pid == 0) become_hook(hook, input.get(), output.to.get());
     ChildGuard child(pid);
-    writer.reset();
-    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    output.to.reset();
+    UniqueFd pidfd = open_pidfd(pid);
     if (!pidfd) return errno_error("pidfd_open");
-    return RunningHook(std::move(child), std::move(pidfd), std::move(reader)).await(hook, signal_fd);
+    return RunningHook(std::move(child), std::move(pidfd), std::move(output.from)).await(hook, signal_fd);
 }
 
 std::string hook_name(std::string_view kind, size_t index, const Hook& hook) {

@@ -19,6 +19,7 @@
 #include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "kernel/credentials.hpp"
 #include "kernel/syscalls.hpp"
@@ -156,12 +157,9 @@ private:
 // Nobody else runs in the sandbox yet.
 Result<void> write_script(const std::string& path, std::string_view text) {
     const UniqueFd file = TRY(open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-    while (!text.empty()) {
-        const ssize_t written = ::write(file.get(), text.data(), text.size());
-        if (written < 0) return errno_error(path).with_hint("is it larger than the disk that the job has?");
-        text.remove_prefix(size_t(written));
-    }
-    return {};
+    Result<void> written = write_all(file.get(), text, path);
+    if (written) return written;
+    return std::move(written).error().with_hint("is it larger than the disk that the job has?");
 }
 
 Result<pid_t> clone_payload(UniqueFd& pidfd) {

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include <array>
 #include <cerrno>
@@ -137,14 +136,6 @@ void Supervisor::suspend() {
     if (relay_) relay_->reclaim_terminal();
 }
 
-Result<siginfo_t> reap(int pidfd) {
-    siginfo_t end{};
-    while (::waitid(P_PIDFD, static_cast<id_t>(pidfd), &end, WEXITED) < 0) {
-        if (errno != EINTR) return errno_error("wait for the container: waitid");
-    }
-    return end;
-}
-
 }  // namespace
 
 Result<SignalForwarder> SignalForwarder::create() {
@@ -183,9 +174,9 @@ Result<int> supervise(Supervision supervision) {
     }
     Supervisor supervisor(supervision, relay);
     TRY(supervisor.await_end());
-    const siginfo_t end = TRY(reap(supervision.pidfd));
+    const ChildEnd end = TRY_IN("wait for the container", reap_held(supervision.pidfd));
     if (relay) supervisor.drain_output();
-    return exit_code_of(end);
+    return exit_code_of(end.how);
 }
 
 PayloadEnd payload_end(const siginfo_t& end, const rusage& usage) {
@@ -195,7 +186,5 @@ PayloadEnd payload_end(const siginfo_t& end, const rusage& usage) {
     return {end.si_code != CLD_EXITED, end.si_status, microseconds(usage.ru_utime) + microseconds(usage.ru_stime),
             uint64_t(usage.ru_maxrss) << 10};
 }
-
-int exit_code_of(const siginfo_t& end) { return end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status; }
 
 }  // namespace pinfold

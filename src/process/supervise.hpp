@@ -7,6 +7,7 @@
 
 #include <csignal>
 
+#include "base/process.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "process/protocol.hpp"
@@ -51,8 +52,5 @@ Result<int> supervise(Supervision supervision);
 
 // How a process ended, and what it and those that it had waited for have used.
 PayloadEnd payload_end(const siginfo_t& end, const rusage& usage);
-
-// The status of an exit, 128 + n for death by signal n.
-int exit_code_of(const siginfo_t& end);
 
 }  // namespace pinfold

@@ -7,9 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 
 #include "base/clock.hpp"
 #include "base/fs.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "kernel/terminal.hpp"
 #include "process/payload.hpp"
@@ -28,17 +27,6 @@ namespace pinfold {
 namespace {
 
 constexpr size_t kChunk = 64 << 10;
-
-struct Pipe {
-    UniqueFd from;
-    UniqueFd to;
-};
-
-Result<Pipe> make_pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe");
-    return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 // Blocks where it has to, so that its parent need not.
 [[noreturn]] void pass_on(int from, int to, pid_t parent) {
@@ -54,11 +42,7 @@ Result<Pipe> make_pipe() {
     char bytes[kChunk];
     for (ssize_t count = 0; (count = ::read(0, bytes, sizeof bytes)) != 0;) {
         if (count < 0 && errno != EINTR) ::_exit(1);
-        for (ssize_t done = 0; done < count;) {
-            const ssize_t written = ::write(1, bytes + done, size_t(count - done));
-            if (written < 0 && errno != EINTR) ::_exit(1);
-            if (written > 0) done += written;
-        }
+        if (count > 0 && !write_all(1, {bytes, size_t(count)}, "the stream")) ::_exit(1);
     }
     ::_exit(0);
 }
@@ -97,7 +81,7 @@ Result<void> Flow::open_stream(int stream, bool outward) {
 }
 
 Result<void> Flow::start_helper(int stream, bool outward) {
-    Pipe pipe = TRY(make_pipe());
+    Pipe pipe = TRY(make_pipe(" to a relay"));
     const pid_t parent = ::getpid();
     const pid_t pid = ::fork();
     if (pid < 0) return errno_error("start a relay");
@@ -177,7 +161,7 @@ void Flow::end_by(int code) {
 
 bool Flow::await_helper(int64_t give_up_at) {
     if (!helper_ || !outward_) return true;
-    const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, helper_->pid(), 0)));
+    const UniqueFd process = open_pidfd(helper_->pid());
     const int64_t left = std::max<int64_t>(0, give_up_at - monotonic_ns());
     pollfd slot{process.get(), POLLIN, 0};
     return process && ::poll(&slot, 1, static_cast<int>(std::min<int64_t>(left / 1000000, INT_MAX))) == 1;

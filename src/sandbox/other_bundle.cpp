@@ -48,7 +48,7 @@ Result<void> make_directories(int home) {
 
 Result<void> write_file(int home, const char* name, std::string_view text) {
     const UniqueFd file = TRY(open_at(home, name, O_WRONLY | O_CREAT | O_EXCL, 0644));
-    return text.empty() ? Result<void>() : write_once(file.get(), text, name);
+    return write_all(file.get(), text, name);
 }
 
 bool is_directory(int fd) {

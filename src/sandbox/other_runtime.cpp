@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "kernel/child_guard.hpp"
 #include "pinfold/unique_fd.hpp"
@@ -105,17 +104,15 @@ Result<int> call_runtime(const OtherRuntime& runtime, const std::vector<std::str
     if (pid < 0) return errno_error(concat("start ", runtime.path, ": fork"));
     if (pid == 0) become_runtime(line, streams);
     ChildGuard guard(pid);
-    const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const UniqueFd pidfd = open_pidfd(pid);
     if (!pidfd) return errno_error(concat("watch ", runtime.path, ": pidfd_open"));
     pollfd slot{pidfd.get(), POLLIN, 0};
     int ready = 0;
     while ((ready = ::poll(&slot, 1, kPatience)) < 0 && errno == EINTR) continue;
     if (ready == 0) return plain_error(concat(runtime.path, " took longer than ", kPatience / 1000, " seconds"));
-    siginfo_t end{};
-    if (::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED) != 0)
-        return errno_error(concat("wait for ", runtime.path));
+    const ChildEnd end = TRY_IN(concat("wait for ", runtime.path), reap_held(pidfd.get()));
     guard.release();
-    return exit_code_of(end);
+    return exit_code_of(end.how);
 }
 
 }  // namespace pinfold

@@ -38,16 +38,16 @@ Result<Output> Output::create(bool capture, uint64_t limit) {
     output.joined_ = !capture && are_one_file();
     output.nowhere_ = TRY(open_at(AT_FDCWD, "/dev/null", O_WRONLY));
     for (Stream& stream : output.streams_) {
-        int ends[2];
         if (output.joined_ && output.streams_[0].write_end) {
             stream.write_end = UniqueFd(::fcntl(output.streams_[0].write_end.get(), F_DUPFD_CLOEXEC, 3));
             if (!stream.write_end) return errno_error("set up a pipe for the output");
             continue;
         }
-        if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe for the output");
-        stream.read_end = UniqueFd(ends[0]);
-        stream.write_end = UniqueFd(ends[1]);
-        if (::fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) return errno_error("set up a pipe for the output");
+        Pipe pipe = TRY(make_pipe(" for the output"));
+        stream.read_end = std::move(pipe.from);
+        stream.write_end = std::move(pipe.to);
+        if (::fcntl(stream.read_end.get(), F_SETFL, O_NONBLOCK) != 0)
+            return errno_error("set up a pipe for the output");
     }
     return output;
 }

@@ -5,8 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "base/fs.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "process/payload.hpp"
 
@@ -23,17 +22,6 @@ namespace pinfold {
 namespace {
 
 constexpr int kNotFound = 127;  // the watcher's exit code if there is no pasta
-
-struct Pipe {
-    UniqueFd from;
-    UniqueFd to;
-};
-
-Result<Pipe> make_pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe to pasta");
-    return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 // What pasta gets: the namespaces, and the ends of pipes for its word that it is ready and for its complaints.
 struct Equipment {
@@ -47,7 +35,8 @@ struct Equipment {
 Result<Equipment> make_equipment(pid_t keeper) {
     const std::string namespaces = concat("/proc/", keeper, "/ns/");
     return Equipment{TRY(open_at(AT_FDCWD, namespaces + "user", O_RDONLY)),
-                     TRY(open_at(AT_FDCWD, namespaces + "net", O_RDONLY)), TRY(make_pipe()), TRY(make_pipe())};
+                     TRY(open_at(AT_FDCWD, namespaces + "net", O_RDONLY)), TRY(make_pipe(" to pasta")),
+                     TRY(make_pipe(" to pasta"))};
 }
 
 // It joins the sandbox's user namespace, so that it has no more rights than over that. No port is passed in either
@@ -88,7 +77,7 @@ std::vector<std::string> words_for_pasta(const Equipment& equipment) {
     const pid_t watcher = ::getpid();
     const pid_t pasta = ::fork();
     if (pasta == 0) become_pasta(watcher, equipment, words);
-    const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pasta, 0)));
+    const UniqueFd process = open_pidfd(pasta);
     if (pasta < 0 || !process || ::chdir("/") != 0) ::_exit(1);
     const int kept[] = {::fcntl(keeper, F_DUPFD, 3), ::fcntl(process.get(), F_DUPFD, 3)};
     for (const int number : {0, 1}) ::dup2(kept[number], number);
@@ -96,9 +85,7 @@ std::vector<std::string> words_for_pasta(const Equipment& equipment) {
     pollfd ends[] = {{0, POLLIN, 0}, {1, POLLIN, 0}};
     while (::poll(ends, 2, -1) < 0 && errno == EINTR) continue;
     ::kill(pasta, SIGKILL);
-    int status = 0;
-    while (::waitpid(pasta, &status, 0) < 0 && errno == EINTR) continue;
-    ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    ::_exit(reap(pasta));
 }
 
 std::string last_line(std::string_view text) {
@@ -107,9 +94,7 @@ std::string last_line(std::string_view text) {
 }
 
 Error failure_of(pid_t watcher, int complaints) {
-    int status = 0;
-    while (::waitpid(watcher, &status, 0) < 0 && errno == EINTR) continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound) {
+    if (reap(watcher) == kNotFound) {
         return plain_error("there is no program pasta")
             .with_hint("install the package passt, or say --network host or none");
     }
@@ -129,9 +114,7 @@ Result<pid_t> start_here(const Child& keeper) {
     TRY(check_tun());
     Equipment equipment = TRY(make_equipment(keeper.pid()));
     const std::vector<std::string> words = words_for_pasta(equipment);
-    std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
+    const std::vector<char*> arguments = pointers(words);
     const pid_t watcher = ::fork();
     if (watcher < 0) return errno_error("start pasta");
     if (watcher == 0) watch_over_pasta(keeper.pidfd.get(), equipment, arguments.data());
@@ -149,7 +132,7 @@ Result<pid_t> start_here(const Child& keeper) {
 Result<Pasta> Pasta::start(const Child& keeper) { return Pasta(TRY_IN("--network pasta", start_here(keeper))); }
 
 Pasta::~Pasta() {
-    while (watcher_ >= 0 && ::waitpid(watcher_, nullptr, 0) < 0 && errno == EINTR) continue;
+    if (watcher_ >= 0) reap(watcher_);
 }
 
 }  // namespace pinfold

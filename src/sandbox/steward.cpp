@@ -6,8 +6,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "process/supervise.hpp"
@@ -83,7 +82,7 @@ Result<void> Work::create() {
     if (code != 0) return failure("create", code, ours.output.take_unread(1));
     const std::string text = TRY(read_regular(place("pid"), kMostOfPidFile));
     const pid_t pid = parse_number<pid_t>(split(text, '\n')[0]).value_or(0);
-    first_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    first_ = open_pidfd(pid);
     if (!first_) return errno_error(concat(job_.runtime.path, " create: process ", quoted(text)));
     return link_.send_born(pid, first_.get());
 }
@@ -104,12 +103,9 @@ Result<void> Work::await_end() {
         if (errno != EINTR) return errno_error("poll");
     }
     if (slots[1].revents == 0) return {};  // the supervisor is gone
-    siginfo_t end{};
-    rusage usage{};
-    while (::syscall(SYS_waitid, P_PIDFD, first_.get(), &end, WEXITED, &usage) != 0) {
-        if (errno != EINTR) return errno_error(concat(job_.runtime.path, ": how the job ended is not to be known"));
-    }
-    return link_.send_ended(payload_end(end, usage));
+    const ChildEnd end =
+        TRY_IN(concat(job_.runtime.path, ": how the job ended is not to be known"), reap_held(first_.get()));
+    return link_.send_ended(payload_end(end.how, end.usage));
 }
 
 Result<void> Work::run() {
@@ -138,7 +134,7 @@ void Work::kill_all() const {
             const pid_t pid = parse_number<pid_t>(word).value_or(0);
             if (pid <= 0) continue;
             ::kill(pid, SIGKILL);
-            ::waitpid(pid, nullptr, 0);
+            reap(pid);
         }
     }
 }
@@ -181,8 +177,7 @@ Result<Steward> Steward::start(const StewardJob& job) {
     return Steward(pid, std::move(ends.first));
 }
 
-Steward::Steward(pid_t pid, Channel link)
-    : pid_(pid), link_(std::move(link)), pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+Steward::Steward(pid_t pid, Channel link) : pid_(pid), link_(std::move(link)), pidfd_(open_pidfd(pid)) {}
 
 Steward::Steward(Steward&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)), link_(std::move(other.link_)), pidfd_(std::move(other.pidfd_)) {}
@@ -190,7 +185,7 @@ Steward::Steward(Steward&& other) noexcept
 Steward::~Steward() {
     if (pid_ == 0) return;
     link_.close();
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
+    reap(pid_);
 }
 
 }  // namespace pinfold

@@ -21,12 +21,11 @@ Result<void> give_away(const Streams& streams, uid_t owner) {
 }
 
 Result<void> make_input(JobStreams& made, int from) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe for the input");
-    made.streams.in = UniqueFd(ends[0]);
-    made.input_to = UniqueFd(ends[1]);
+    Pipe pipe = TRY(make_pipe(" for the input"));
+    made.streams.in = std::move(pipe.from);
+    made.input_to = std::move(pipe.to);
     made.input_from = from;
-    if (::fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0) return errno_error("set up a pipe for the input");
+    if (::fcntl(made.input_to.get(), F_SETFL, O_NONBLOCK) != 0) return errno_error("set up a pipe for the input");
     return {};
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "cgroup/usage.hpp"
 #include "kernel/init_process.hpp"
 #include "process/keeper.hpp"
@@ -187,7 +188,7 @@ Result<void> Supervisor::take_report() {
     if (packet) return {};
     TRY(pinfold::await_end(watch_.process));  // the keeper is dying
     done_ = true;
-    siginfo_t end{};
+    siginfo_t end{};  // left there for whoever holds the keeper to reap
     const bool known = ::syscall(SYS_waitid, P_PIDFD, watch_.process, &end, WEXITED | WNOWAIT, nullptr) == 0;
     if (!known || end.si_code != CLD_EXITED || was_killed()) return {};
     end_.timed_out = end.si_status == kDeadlinePassed;
@@ -199,13 +200,9 @@ Result<void> Supervisor::take_report() {
 Result<void> Supervisor::take_death() {
     done_ = true;
     if (watch_.link != nullptr) return {};
-    siginfo_t end{};
-    rusage usage{};
-    while (::syscall(SYS_waitid, P_PIDFD, watch_.process, &end, WEXITED, &usage) != 0) {
-        if (errno != EINTR) return errno_error("wait for the job: waitid");
-    }
+    const ChildEnd end = TRY_IN("wait for the job", reap_held(watch_.process));
     kill_everyone(watch_.group, watch_.mark);
-    end_.payload = payload_end(end, usage);
+    end_.payload = payload_end(end.how, end.usage);
     return {};
 }
 

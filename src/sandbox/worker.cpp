@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "base/fs.hpp"
+#include "base/process.hpp"
 #include "base/standard_streams.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
@@ -19,23 +19,17 @@ namespace pinfold {
 
 namespace {
 
-void write_all(int fd, std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t written = ::write(fd, text.data(), text.size());
-        if (written < 0 && errno != EINTR) return;
-        if (written > 0) text.remove_prefix(size_t(written));
-    }
-}
-
 // "CODE MESSAGE-LENGTH HINT-LENGTH\n", the two texts, then the answer. Whole or it is no answer: what is cut short is
 // shorter than its head says.
 void send(int fd, const Result<std::string>& result) {
     const Error error = result ? Error{} : result.error();
     const std::string none;
     const std::string& answer = result ? *result : none;
-    write_all(fd, concat(result ? "ok " : "failed ", error.code, ' ', error.message.size(), ' ', error.hint.size(), ' ',
-                         answer.size(), '\n', error.message, error.hint));
-    write_all(fd, answer);
+    const std::string head = concat(result ? "ok " : "failed ", error.code, ' ', error.message.size(), ' ',
+                                    error.hint.size(), ' ', answer.size(), '\n', error.message, error.hint);
+    // Where the reader is gone there is nobody to tell.
+    for (const std::string_view part : {std::string_view(head), std::string_view(answer)})
+        (void)write_all(fd, part, "the answer").has_value();
 }
 
 Result<std::string> unwrap(std::string text) {
@@ -66,18 +60,17 @@ Result<std::string> unwrap(std::string text) {
 }  // namespace
 
 Result<std::string> in_worker(const std::function<Result<std::string>()>& work) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe to the supervisor");
+    Pipe pipe = TRY(make_pipe(" to the supervisor"));
     // A caller may have closed its standard streams: their numbers are left free, for the worker to fill.
-    const Result<UniqueFd> from = above_standard_streams(UniqueFd(ends[0]));
-    Result<UniqueFd> to = above_standard_streams(UniqueFd(ends[1]));
+    const Result<UniqueFd> from = above_standard_streams(std::move(pipe.from));
+    Result<UniqueFd> to = above_standard_streams(std::move(pipe.to));
     if (!from || !to) return from ? to.error() : from.error();
     const pid_t pid = ::fork();  // glibc's: its locks are whole in the child, whatever other threads were doing
     if (pid < 0) return errno_error("start the supervisor");
     if (pid == 0) work_here(to->get(), work);
     to->reset();
     Result<std::string> text = read_all(from->get(), "the supervisor's answer");
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+    reap(pid);
     if (!text) return text;
     return unwrap(std::move(*text));
 }

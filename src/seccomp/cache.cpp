@@ -20,6 +20,7 @@
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
+#include "base/new_file.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
@@ -156,16 +157,13 @@ Result<void> make_room(int dir) {
     return {};
 }
 
-// Without a name until it is whole: whoever reads sees a whole file or none, and who is killed meanwhile leaves
-// nothing. A file that was refused (a symbolic link, say) is replaced, not followed.
+// Without its name until it is whole: whoever reads sees a whole file or none. A file that was refused (a symbolic
+// link, say) is replaced, not followed.
 Result<void> write_entry(int dir, const Entry& entry, const std::string& content) {
-    const UniqueFd file = TRY(open_at(dir, ".", O_TMPFILE | O_WRONLY, 0600));
-    TRY(write_once(file.get(), content, entry.name));
     ::unlinkat(dir, entry.name.c_str(), 0);
-    const std::string nameless = concat("/proc/self/fd/", file.get());
-    const bool named = ::linkat(AT_FDCWD, nameless.c_str(), dir, entry.name.c_str(), AT_SYMLINK_FOLLOW) == 0;
-    if (named || errno == EEXIST) return {};  // EEXIST: another process has just stored the same
-    return errno_error(concat("name ", entry.name));
+    Result<void> made = make_file(dir, entry.name, content, 0600);
+    if (!made && made.error().code == EEXIST) return {};  // another process has just stored the same
+    return made;
 }
 
 Result<void> store_entry(int dir, const Entry& entry, const SeccompFilter& filter) {

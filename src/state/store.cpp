@@ -18,6 +18,7 @@
 #include "base/fs.hpp"
 #include "base/lock.hpp"
 #include "base/log.hpp"
+#include "base/new_file.hpp"
 #include "base/strings.hpp"
 #include "cgroup/freeze.hpp"
 #include "kernel/init_process.hpp"
@@ -93,41 +94,28 @@ Result<UniqueFd> open_state_root(const std::string& root) {
     return open_own(root);
 }
 
-Result<void> write_part(int fd, const char* name, std::string_view text) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0) return errno_error(concat("write ", name));
-    if (size_t(written) != text.size()) return errno_error(ENOSPC, concat("write ", name));
-    return {};
-}
-
-// Complete from the moment it has its name.
-template <class Write>
-Result<void> make_new_file(int dir, const char* name, Write write) {
-    const UniqueFd fd = TRY(open_at(dir, kUnfinishedFile, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
-    TRY(write(fd.get()));
-    if (::renameat(dir, kUnfinishedFile, dir, name) != 0) return errno_error(concat("name ", name));
-    return {};
-}
-
+// Complete from the moment it has its name. Until then it has none or one that remove_directory() knows.
 Result<void> write_new_file(int dir, const char* name, std::string_view text) {
-    return make_new_file(dir, name, [&](int fd) { return write_part(fd, name, text); });
+    NewFile file = TRY_IN(name, NewFile::create(dir, 0600, kUnfinishedFile));
+    TRY_IN(name, file.append(text));
+    return file.commit(name);
 }
 
 // An ordinary one by one call.
 Result<void> write_record_file(int dir, const ContainerRecord& record) {
     constexpr size_t kPart = 65536;
-    return make_new_file(dir, kRecordFile, [&](int fd) -> Result<void> {
-        std::string part;
-        Result<void> written;
-        write_record(record, [&](std::string_view piece) {
-            part += piece;
-            if (part.size() < kPart || !written) return;
-            written = write_part(fd, kRecordFile, part);
-            part.clear();
-        });
-        if (!written) return written;
-        return write_part(fd, kRecordFile, part);
+    NewFile file = TRY_IN(kRecordFile, NewFile::create(dir, 0600, kUnfinishedFile));
+    std::string part;
+    Result<void> written;
+    write_record(record, [&](std::string_view piece) {
+        part += piece;
+        if (part.size() < kPart || !written) return;
+        written = file.append(part);
+        part.clear();
     });
+    if (written) written = file.append(part);
+    TRY_IN(kRecordFile, std::move(written));
+    return file.commit(kRecordFile);
 }
 
 // The configuration goes before the first process's file, and came before it: who sees neither sees a removal.
@@ -364,6 +352,7 @@ Result<ContainerState> load_what_is_left(const std::string& root, const std::str
 
 Result<void> replace_record(const std::string& root, const ContainerRecord& record) {
     const UniqueFd dir = TRY(open_state_dir(root, record.id));
+    ::unlinkat(dir.get(), kUnfinishedFile, 0);  // of one who was killed
     return write_record_file(dir.get(), record);
 }
 

@@ -43,8 +43,6 @@ inline Pty open_pty() {
     return {std::move(master), std::move(slave)};
 }
 
-inline int open_pidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
-
 inline void send_signal(int pidfd, int signal) { ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0); }
 
 inline bool await(int fd) {
@@ -92,8 +90,8 @@ public:
         if (pid_ == 0) run(setup, payload, ready.writer.get());
         REQUIRE(await(ready.reader.get()));
         REQUIRE(::read(ready.reader.get(), &payload_, sizeof payload_) == ssize_t(sizeof payload_));
-        payload_pidfd_.reset(open_pidfd(payload_));
-        pidfd_.reset(open_pidfd(pid_));
+        payload_pidfd_ = open_pidfd(payload_);
+        pidfd_ = open_pidfd(pid_);
     }
     Front(const Front&) = delete;
     Front& operator=(const Front&) = delete;
@@ -159,7 +157,7 @@ private:
         pty.slave.reset();
         if (::write(ready, &child, sizeof child) != ssize_t(sizeof child)) return kBroken;
         Supervision what;
-        what.pidfd = open_pidfd(child);
+        what.pidfd = open_pidfd(child).release();
         what.signal_fd = signals->fd();
         what.pty_master = std::move(pty.master);
         what.input = setup.input >= 0 ? setup.input : null;

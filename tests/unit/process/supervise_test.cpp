@@ -131,7 +131,7 @@ TEST_CASE("supervise fails where somebody else has reaped the payload") {
     if (pid == 0) {
         const pid_t child = ::fork();
         if (child == 0) ::_exit(0);
-        const UniqueFd pidfd(open_pidfd(child));
+        const UniqueFd pidfd = open_pidfd(child);
         ::waitpid(child, nullptr, 0);
         const Result<SignalForwarder> signals = SignalForwarder::create();
         Supervision what;

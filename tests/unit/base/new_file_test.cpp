@@ -1,5 +1,5 @@
 // New files: there when they are complete, and not before.
-#include "files/new_file.hpp"
+#include "base/new_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -35,7 +35,7 @@ TEST_CASE("new file: has its name at the end, and none if it does not come to th
     REQUIRE(file.append("text"));
     { const NewFile given_up = here.create(); }
     CHECK(here.count() == 0);
-    REQUIRE(file.commit(here.own, "name"));
+    REQUIRE(file.commit("name"));
     CHECK(here.count() == 1);
     CHECK(*read_file(here.dir.file("name")) == "text");
 }
@@ -45,7 +45,7 @@ TEST_CASE("new file: replaces a file and a link, and is refused a directory") {
     const auto place = [&](const std::string& name) {
         NewFile file = here.create();
         CHECK(file.append("new"));
-        return file.commit(here.own, name);
+        return file.commit(name, here.own);
     };
     REQUIRE(write_once(open_at(here.directory.get(), "victim", O_WRONLY | O_CREAT, 0600)->get(), "old", "victim"));
     fs::create_symlink("victim", here.dir.file("link"));
@@ -68,7 +68,7 @@ TEST_CASE("new file: zeros become a hole, also at the end") {
     REQUIRE(file.append(zeros));
     REQUIRE(file.append("end"));
     REQUIRE(file.append(zeros));
-    REQUIRE(file.commit(here.own, "holes"));
+    REQUIRE(file.commit("holes"));
     CHECK((*read_file(here.dir.file("holes")) == "begin" + zeros + "end" + zeros));
     struct stat info {};
     REQUIRE(::stat(here.dir.file("holes").c_str(), &info) == 0);
@@ -83,4 +83,38 @@ TEST_CASE("new link: takes the place of another one") {
     CHECK(here.count() == 1);
     fs::create_directory(here.dir.file("directory"));
     CHECK_FALSE(make_link(here.directory.get(), "one", "directory"));
+}
+
+TEST_CASE("new file: in one call, in another's place or only where there is none") {
+    const Fixture here;
+    const int directory = here.directory.get();
+    REQUIRE(make_file(directory, "name", "first", 0600));
+    const Result<void> again = make_file(directory, "name", "second", 0600);
+    REQUIRE_FALSE(again);
+    CHECK(again.error().code == EEXIST);
+    CHECK(*read_file(here.dir.file("name")) == "first");
+    REQUIRE(replace_file(directory, "name", "third", 0600));
+    REQUIRE(replace_file(directory, "other", "", 0600));
+    CHECK(*read_file(here.dir.file("name")) == "third");
+    CHECK(*read_file(here.dir.file("other")) == "");
+    CHECK(here.count() == 2);
+    const Result<void> impossible = replace_file(directory, "nowhere/name", "text", 0600);
+    REQUIRE_FALSE(impossible);
+    CHECK(impossible.error().message.find("nowhere/name") != std::string::npos);
+    CHECK(here.count() == 2);
+}
+
+TEST_CASE("new file: its name until then is the one that the caller knows") {
+    const Fixture here;
+    const int directory = here.directory.get();
+    REQUIRE(make_file(directory, "name", "old", 0600));
+    REQUIRE(make_file(directory, "unfinished", "of one who was killed", 0600));
+    NewFile file = std::move(NewFile::create(directory, 0600, "unfinished")).value();
+    REQUIRE(file.append("new"));
+    CHECK_FALSE(file.commit("name"));
+    CHECK(*read_file(here.dir.file("name")) == "old");
+    fs::remove(here.dir.file("unfinished"));
+    REQUIRE(file.commit("name"));
+    CHECK(*read_file(here.dir.file("name")) == "new");
+    CHECK(here.count() == 1);
 }

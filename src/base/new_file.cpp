@@ -1,5 +1,5 @@
 // A file or link that has its name from the moment on that it is complete.
-#include "files/new_file.hpp"
+#include "base/new_file.hpp"
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/fs.hpp"
 #include "base/strings.hpp"
 
 namespace pinfold {
@@ -59,27 +58,27 @@ Result<void> check_replaceable(int directory, const std::string& name) {
 }
 
 // Without a name the file is gone with its last descriptor, also where this process is killed.
-Result<NewFile> NewFile::create(int directory, unsigned mode) {
+Result<NewFile> NewFile::create(int directory, unsigned mode, std::string_view unfinished) {
     UniqueFd nameless(::openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
-    if (nameless) return NewFile(directory, std::move(nameless), "");
+    if (nameless) return NewFile(directory, std::move(nameless), unfinished, false);
     if (errno != EOPNOTSUPP) return errno_error("make a file");
-    std::string name = temporary_name();
+    const std::string name = unfinished.empty() ? temporary_name() : std::string(unfinished);
     UniqueFd named(::openat(directory, name.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, mode));
     if (!named) return errno_error("make a file");
-    return NewFile(directory, std::move(named), std::move(name));
+    return NewFile(directory, std::move(named), name, true);
 }
 
 NewFile::~NewFile() {
-    if (fd_ && !temporary_.empty()) ::unlinkat(directory_, temporary_.c_str(), 0);
+    if (fd_ && named_) ::unlinkat(directory_, unfinished_.c_str(), 0);
 }
 
+// By position, so that zeros are left out by not writing them.
 Result<void> NewFile::append(std::string_view bytes) {
-    const bool hole = only_zeros(bytes);
     const uint64_t end = size_ + bytes.size();
-    while (size_ < end && !hole) {
+    for (const bool hole = only_zeros(bytes); size_ < end && !hole; written_ = size_) {
         const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(size_));
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return errno_error("write");
+        if (written < 0 && errno != EINTR) return errno_error("write");
+        if (written <= 0) continue;
         bytes.remove_prefix(size_t(written));
         size_ += size_t(written);
     }
@@ -87,17 +86,45 @@ Result<void> NewFile::append(std::string_view bytes) {
     return {};
 }
 
-Result<void> NewFile::commit(const OwnFds& own, const std::string& name) {
-    if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0)
-        return errno_error("set the size");  // a hole at the end
-    if (temporary_.empty()) {
-        Result<void> named = own.give_name(fd_.get(), directory_, name);
-        if (named || named.error().code != EEXIST) return named;
-        std::string temporary = temporary_name();
-        TRY(own.give_name(fd_.get(), directory_, temporary));
-        return rename_over(directory_, temporary, name);
+Result<void> NewFile::finish() const {
+    if (size_ == written_ || ::ftruncate(fd_.get(), static_cast<off_t>(size_)) == 0) return {};
+    return errno_error("set the size");  // a hole at the end
+}
+
+Result<void> NewFile::commit(const std::string& name, const OwnFds& own) {
+    TRY(finish());
+    if (!named_) {
+        Result<void> linked = own.give_name(fd_.get(), directory_, name);
+        if (linked || linked.error().code != EEXIST) return linked;
     }
-    return rename_over(directory_, std::exchange(temporary_, ""), name);
+    return rename_to(name, own);
+}
+
+Result<void> NewFile::rename_to(const std::string& name, const OwnFds& own) {
+    TRY(finish());
+    if (unfinished_.empty()) unfinished_ = temporary_name();
+    if (!named_) TRY(own.give_name(fd_.get(), directory_, unfinished_));
+    named_ = false;
+    return rename_over(directory_, unfinished_, name);
+}
+
+Result<void> NewFile::commit_new(const std::string& name) {
+    TRY(finish());
+    if (!named_) return OwnFds().give_name(fd_.get(), directory_, name);
+    if (::linkat(directory_, unfinished_.c_str(), directory_, name.c_str(), 0) == 0) return {};
+    return errno_error(concat("name ", quoted(name)));
+}
+
+Result<void> replace_file(int directory, const std::string& name, std::string_view text, unsigned mode) {
+    NewFile file = TRY_IN(name, NewFile::create(directory, mode, concat(name, ".", ::getpid(), ".new")));
+    TRY_IN(name, file.append(text));
+    return file.rename_to(name);
+}
+
+Result<void> make_file(int directory, const std::string& name, std::string_view text, unsigned mode) {
+    NewFile file = TRY_IN(name, NewFile::create(directory, mode));
+    TRY_IN(name, file.append(text));
+    return file.commit_new(name);
 }
 
 Result<void> make_link(int directory, const std::string& target, const std::string& name) {
