@@ -8,17 +8,14 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "json/reader.hpp"
+#include "json/writer.hpp"
 
 namespace pinfold {
 
 namespace {
 
 constexpr size_t kLength = 256;  // two hashes and a number are less
-
-std::string text_of(const Json& json, std::string_view key) {
-    const Json* value = json.find(key);
-    return value && value->string() ? *value->string() : std::string();
-}
 
 }  // namespace
 
@@ -34,17 +31,17 @@ Head read_head(const std::string& log) {
     const ssize_t size = ::read(file->get(), text, sizeof text);
     const Result<Json> json = parse_json({text, size_t(std::max<ssize_t>(0, size))}, log);
     if (!json) return {};
-    const Json* seq = json->find("seq");
-    return {{seq && seq->unsigned_integer() ? *seq->unsigned_integer() : 0, text_of(*json, "hash")},
-            text_of(*json, "next")};
+    return {{json->number("seq"), json->text("hash")}, json->text("next")};
 }
 
 // In place, always of the same length and within one sector: whoever dies, the file holds the old text or the new one.
 // (To replace the file by a new one costs a hundred times as much, since ext4 then waits for the disk.)
 Result<void> write_head(const std::string& log, const Head& head) {
     const std::string name = log + ".head";
-    const std::string next = head.next.empty() ? "" : concat(",\"next\":", json_quoted(head.next));
-    std::string text = concat("{\"seq\":", head.end.seq, ",\"hash\":", json_quoted(head.end.hash), next, "}");
+    JsonObject object;
+    object.add("seq", head.end.seq).add_text("hash", head.end.hash);
+    if (!head.next.empty()) object.add_text("next", head.next);
+    std::string text = object.text();
     text.resize(kLength - 1, ' ');
     const UniqueFd file = TRY(open_at(AT_FDCWD, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));
     return write_once(file.get(), text + "\n", name);

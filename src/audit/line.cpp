@@ -7,6 +7,8 @@
 #include "base/fs.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
+#include "json/reader.hpp"
+#include "json/writer.hpp"
 
 namespace pinfold {
 
@@ -33,8 +35,12 @@ std::string login_uid() {
 
 std::string caller_text() {
     const pid_t parent = ::getppid();
-    return concat("{\"uid\":", ::getuid(), ",\"pid\":", parent, ",\"login_uid\":", login_uid(),
-                  ",\"program\":", json_quoted(first_line(concat("/proc/", parent, "/comm"))), "}");
+    return JsonObject()
+        .add("uid", ::getuid())
+        .add("pid", parent)
+        .add("login_uid", login_uid())
+        .add_text("program", first_line(concat("/proc/", parent, "/comm")))
+        .text();
 }
 
 const std::string* text_member(const Json& json, std::string_view key) {
@@ -49,20 +55,15 @@ const uint64_t* number_member(const Json& json, std::string_view key) {
 
 }  // namespace
 
-std::string json_list(const std::vector<std::string>& texts) {
-    std::string out = "[";
-    for (const std::string& text : texts) out += concat(out.size() == 1 ? "" : ",", json_quoted(text));
-    return out + "]";
-}
-
 ChainedLine compose_line(const AuditEvent& event, const ChainEnd& before) {
     const uint64_t seq = before.seq + 1;
-    std::string body =
-        concat("{\"seq\":", seq, ",\"time\":\"", rfc3339_now(), "\",\"event\":", json_quoted(event.event),
-               ",\"id\":", json_quoted(event.id), ",\"caller\":", caller_text());
-    if (!event.config_sha256.empty()) body += concat(",\"config_sha256\":", json_quoted(event.config_sha256));
-    for (const auto& [name, json] : event.members) body += concat(',', json_quoted(name), ':', json);
-    body += concat(",\"prev\":", json_quoted(before.hash));
+    JsonObject line;
+    line.add("seq", seq).add_text("time", rfc3339_now()).add_text("event", event.event).add_text("id", event.id);
+    line.add("caller", caller_text());
+    if (!event.config_sha256.empty()) line.add_text("config_sha256", event.config_sha256);
+    for (const auto& [name, json] : event.members) line.add(name, json);
+    std::string body = line.add_text("prev", before.hash).text();
+    body.pop_back();  // the hash follows
     const std::string hash = hash_of(body);
     return {concat(body, kHashKey, hash, kHashEnd), {seq, hash}};
 }
@@ -97,6 +98,18 @@ bool is_note_of(const AuditRecord& record, std::string_view text) {
     const uint64_t* bytes = number_member(record.json, "bytes");
     const std::string* hash = text_member(record.json, "sha256");
     return bytes && *bytes == text.size() && hash && *hash == to_hex(sha256(text));
+}
+
+AuditEvent receipt_event(const std::string& id, const Receipt& receipt) {
+    const auto text = [](const ReceiptLine& line) {
+        return JsonObject()
+            .add_text("name", line.name)
+            .add_text("planned", line.planned)
+            .add_text("found", line.found)
+            .add("holds", line.holds)
+            .text();
+    };
+    return {"receipt", id, "", {{"lines", json_array(receipt, text)}}};
 }
 
 }  // namespace pinfold

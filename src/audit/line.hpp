@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "spec/json.hpp"
+#include "json/tree.hpp"
+#include "pinfold/receipt.hpp"
 
 namespace pinfold {
 
@@ -19,9 +20,6 @@ struct AuditEvent {
     std::vector<std::pair<std::string, std::string>>
         members;  // what else there is to say: a name, and JSON on one line
 };
-
-// For the value of a member.
-std::string json_list(const std::vector<std::string>& texts);
 
 // The end of the chain so far. Before the first line it is this one.
 struct ChainEnd {
@@ -55,5 +53,8 @@ inline constexpr std::string_view kGapEvent = "gap";    // the log did not end a
 // What a line of the log tells of text before it that is no line.
 AuditEvent note_of(std::string_view event, std::string_view text, const ChainEnd& expected);
 bool is_note_of(const AuditRecord& record, std::string_view text);
+
+// What the kernel said of a container that was about to start.
+AuditEvent receipt_event(const std::string& id, const Receipt& receipt);
 
 }  // namespace pinfold

@@ -12,6 +12,7 @@
 #include "audit/tail.hpp"
 #include "base/fs.hpp"
 #include "base/lock.hpp"
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
 
@@ -105,6 +106,11 @@ Result<AuditTrail> AuditTrail::open(const std::vector<std::string>& files) {
 Result<void> AuditTrail::append(const AuditEvent& event) const {
     for (const AuditLog& log : logs_) TRY_IN("audit", log.append(event));
     return {};
+}
+
+void append_or_warn(const AuditTrail& trail, const AuditEvent& event) {
+    const Result<void> appended = trail.append(event);
+    if (!appended) log_warning(appended.error().message);
 }
 
 }  // namespace pinfold

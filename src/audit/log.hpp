@@ -38,4 +38,7 @@ private:
     std::vector<AuditLog> logs_;
 };
 
+// For what has happened already and cannot be refused any more: a failure is only warned about.
+void append_or_warn(const AuditTrail& trail, const AuditEvent& event);
+
 }  // namespace pinfold

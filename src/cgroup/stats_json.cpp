@@ -8,19 +8,6 @@
 
 namespace pinfold {
 
-JsonObject& JsonObject::add(std::string_view key, std::string_view json) {
-    text_ += concat(text_.empty() ? "" : ",", json_quoted(key), ":", json);
-    return *this;
-}
-
-JsonObject& JsonObject::add(std::string_view key, uint64_t number) { return add(key, std::to_string(number)); }
-
-JsonObject& JsonObject::add_if_any(std::string_view key, const std::string& json) {
-    return json.empty() ? *this : add(key, json);
-}
-
-std::string JsonObject::text() const { return concat('{', text_, '}'); }
-
 std::string text_of(int group, const std::string& file) {
     Result<std::string> text = read_long_control(group, file);
     return text ? std::move(text).value() : std::string();

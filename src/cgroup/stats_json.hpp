@@ -6,19 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "json/writer.hpp"
+
 namespace pinfold {
-
-class JsonObject {
-public:
-    // The value is JSON already.
-    JsonObject& add(std::string_view key, std::string_view json);
-    JsonObject& add(std::string_view key, uint64_t number);
-    JsonObject& add_if_any(std::string_view key, const std::string& json);
-    std::string text() const;
-
-private:
-    std::string text_;
-};
 
 // Empty, or 0, where the controller or the kernel has no such file.
 std::string text_of(int group, const std::string& file);

@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
+#include "json/writer.hpp"
 #include "policy/policy.hpp"
 
 namespace pinfold {
@@ -22,11 +23,6 @@ Result<std::string> file_to_read(const std::string& file, const CommandLine& lin
     const std::vector<std::string> files = audit_files(line.gate->policies());
     if (!files.empty()) return files.front();
     return plain_error("no policy names an audit log").with_hint("name the file");
-}
-
-std::string text_of(const Json& json, std::string_view key) {
-    const Json* value = json.find(key);
-    return value && value->string() ? *value->string() : std::string();
 }
 
 // A value as it stands in the log, without line breaks.
@@ -44,7 +40,7 @@ std::string caller_of(const Json& json) {
     const Json* caller = json.find("caller");
     if (!caller) return "";
     const Json* uid = caller->find("uid");
-    return concat("#", uid ? on_one_line(*uid) : "", " ", printable(text_of(*caller, "program")));
+    return concat("#", uid ? on_one_line(*uid) : "", " ", printable(caller->text("program")));
 }
 
 // What the event alone has.
@@ -62,9 +58,9 @@ std::string details_of(const Json& json) {
 using Row = std::array<std::string, 6>;
 
 Row row_of(const AuditRecord& record) {
-    const std::string time = text_of(record.json, "time");
+    const std::string time = record.json.text("time");
     return {std::to_string(record.end.seq), printable(concat(time.substr(0, 19), "Z")),
-            printable(record.event),        printable(text_of(record.json, "id")),
+            printable(record.event),        printable(record.json.text("id")),
             caller_of(record.json),         details_of(record.json)};
 }
 
@@ -82,7 +78,7 @@ std::string table(const std::vector<Row>& rows) {
 }
 
 bool is_wanted(const AuditRecord& record, const AuditOptions& options) {
-    return (options.container.empty() || text_of(record.json, "id") == options.container) &&
+    return (options.container.empty() || record.json.text("id") == options.container) &&
            (options.event.empty() || record.event == options.event);
 }
 

@@ -8,6 +8,7 @@
 #include "cgroup/watch.hpp"
 #include "cli/live.hpp"
 #include "cli/verbs.hpp"
+#include "json/writer.hpp"
 
 namespace pinfold {
 
@@ -26,11 +27,11 @@ Result<milliseconds> interval_of(const std::string& text) {
 }
 
 Result<void> print_stats(const std::string& id, const std::string& data) {
-    return print(concat("{\"type\":\"stats\",\"id\":", json_quoted(id), ",\"data\":", data, "}\n"));
+    return print(JsonObject().add_text("type", "stats").add_text("id", id).add("data", data).text() + "\n");
 }
 
 Result<void> print_oom(const std::string& id) {
-    return print(concat("{\"type\":\"oom\",\"id\":", json_quoted(id), "}\n"));
+    return print(JsonObject().add_text("type", "oom").add_text("id", id).text() + "\n");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cli/child_checks.hpp"
 #include "cli/result_file.hpp"
 #include "cli/verbs.hpp"
+#include "json/writer.hpp"
 #include "kernel/own_binary.hpp"
 #include "sandbox/compose.hpp"
 #include "sandbox/exec_job.hpp"

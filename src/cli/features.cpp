@@ -3,10 +3,10 @@
 #include "cgroup/scope.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
+#include "json/writer.hpp"
 #include "kernel/capabilities.hpp"
 #include "plan/plan.hpp"
 #include "seccomp/compile.hpp"
-#include "spec/json.hpp"
 #include "spec/unsupported.hpp"
 #include "spec/words.hpp"
 
@@ -16,16 +16,7 @@ namespace {
 
 constexpr const char* kOldestSpecVersion = "1.0.0";
 
-Json text(std::string_view value) { return Json{std::string(value)}; }
-
 Json object(Json::Object members) { return Json{std::move(members)}; }
-
-template <class Items>
-Json texts(const Items& items) {
-    Json::Array array;
-    for (const std::string_view item : items) array.push_back(text(item));
-    return Json{std::move(array)};
-}
 
 Json enabled(bool yes) { return object({{"enabled", Json{yes}}}); }
 
@@ -36,7 +27,7 @@ Json hooks() {
     for (const HookKind& kind : kHookKinds) {
         if (is_supported(concat("hooks.", kind.name))) names.push_back(kind.name);
     }
-    return texts(names);
+    return json_of(names);
 }
 
 Json cgroup_features() {
@@ -53,28 +44,29 @@ Json architectures() {
     for (const std::string_view name : seccomp_architectures()) {
         if (knows_seccomp_architecture(name)) names.push_back(name);
     }
-    return texts(names);
+    return json_of(names);
 }
 
 Json seccomp_features() {
     const SeccompWords words = seccomp_words();
     return object({{"enabled", Json{true}},
-                   {"actions", texts(words.actions)},
-                   {"operators", texts(words.operators)},
+                   {"actions", json_of(words.actions)},
+                   {"operators", json_of(words.operators)},
                    {"archs", architectures()},
-                   {"knownFlags", texts(words.flags)},
-                   {"supportedFlags", texts(words.kernel_flags)}});
+                   {"knownFlags", json_of(words.flags)},
+                   {"supportedFlags", json_of(words.kernel_flags)}});
 }
 
 Json linux_features() {
     return object({
-        {"namespaces", texts(namespace_types())},
-        {"capabilities", texts(capability_names())},
+        {"namespaces", json_of(namespace_types())},
+        {"capabilities", json_of(capability_names())},
         {"cgroup", cgroup_features()},
         {"seccomp", seccomp_features()},
         {"apparmor", enabled(true)},
         {"selinux", enabled(true)},
-        {"memoryPolicy", object({{"modes", texts(memory_policy_modes())}, {"flags", texts(memory_policy_flags())}})},
+        {"memoryPolicy",
+         object({{"modes", json_of(memory_policy_modes())}, {"flags", json_of(memory_policy_flags())}})},
         {"intelRdt", object({{"enabled", supports("linux.intelRdt")},
                              {"schemata", supports("linux.intelRdt.schemata")},
                              {"monitoring", supports("linux.intelRdt.enableMonitoring")}})},
@@ -84,19 +76,19 @@ Json linux_features() {
 }
 
 Json annotations() {
-    return object({{"io.github.seccomp.libseccomp.version", text(libseccomp_version())},
-                   {"org.pinfold.commit", text(kCommit)},
-                   {"org.pinfold.version", text(kVersion)}});
+    return object({{"io.github.seccomp.libseccomp.version", json_of(libseccomp_version())},
+                   {"org.pinfold.commit", json_of(kCommit)},
+                   {"org.pinfold.version", json_of(kVersion)}});
 }
 
 }  // namespace
 
 Result<int> verb_features() {
     // The annotations that pinfold knows only restrict, so none of them can be unsafe.
-    TRY(print(json_text(object({{"ociVersionMin", text(kOldestSpecVersion)},
-                                {"ociVersionMax", text(kSpecVersion)},
+    TRY(print(json_text(object({{"ociVersionMin", json_of(kOldestSpecVersion)},
+                                {"ociVersionMax", json_of(kSpecVersion)},
                                 {"hooks", hooks()},
-                                {"mountOptions", texts(mount_option_names())},
+                                {"mountOptions", json_of(mount_option_names())},
                                 {"linux", linux_features()},
                                 {"annotations", annotations()},
                                 {"potentiallyUnsafeConfigAnnotations", Json{Json::Array{}}}}))));

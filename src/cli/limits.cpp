@@ -3,7 +3,7 @@
 
 #include "base/strings.hpp"
 #include "base/units.hpp"
-#include "spec/json.hpp"
+#include "json/reader.hpp"
 
 namespace pinfold {
 

@@ -6,6 +6,7 @@
 
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
+#include "json/writer.hpp"
 #include "plan/plan.hpp"
 #include "policy/gate.hpp"
 #include "state/record.hpp"
@@ -51,9 +52,7 @@ std::string ids(const std::vector<ContainerState>& states) {
 
 std::string json(const std::vector<ContainerState>& states) {
     if (states.empty()) return "null\n";
-    std::string text;
-    for (const ContainerState& state : states) text += concat(text.empty() ? "[" : ",", state_to_json_line(state));
-    return text + "]\n";
+    return json_array(states, state_to_json_line) + "\n";
 }
 
 // The default root is made by the first container; one that the caller names should be there.

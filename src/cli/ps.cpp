@@ -11,6 +11,7 @@
 #include "base/strings.hpp"
 #include "cgroup/processes.hpp"
 #include "cli/verbs.hpp"
+#include "json/writer.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
@@ -23,12 +24,6 @@ Result<std::vector<pid_t>> processes_of(const ContainerState& state) {
     if (record.cgroup.exists()) return group_processes(record.cgroup);
     if (state.pid == 0) return std::vector<pid_t>();
     return std::vector<pid_t>{state.pid};
-}
-
-std::string to_json(const std::vector<pid_t>& pids) {
-    std::vector<std::string> numbers;
-    for (const pid_t pid : pids) numbers.push_back(std::to_string(pid));
-    return concat('[', join(numbers, ","), "]\n");
 }
 
 Result<std::string> output_of_ps(const std::vector<std::string>& arguments) {
@@ -76,7 +71,7 @@ Result<int> verb_ps(const PsOptions& options, const CommandLine& line) {
     const ContainerState state = TRY(load_state(line.global.root, options.id));
     const std::vector<pid_t> pids = TRY(processes_of(state));
     if (options.json) {
-        TRY(print(to_json(pids)));
+        TRY(print(json_array(pids, [](pid_t pid) { return std::to_string(pid); }) + "\n"));
         return 0;
     }
     const std::vector<std::string> everything = {"-ef"};

@@ -8,6 +8,7 @@
 #include "cli/audited.hpp"
 #include "cli/child_checks.hpp"
 #include "cli/verbs.hpp"
+#include "json/writer.hpp"
 #include "kernel/own_binary.hpp"
 #include "plan/dump.hpp"
 #include "process/launcher.hpp"

@@ -7,10 +7,10 @@
 #include "cli/make_job.hpp"
 #include "cli/result_file.hpp"
 #include "cli/verbs.hpp"
+#include "json/reader.hpp"
 #include "sandbox/languages.hpp"
 #include "sandbox/run_job.hpp"
 #include "sandbox/stay.hpp"
-#include "spec/json.hpp"
 
 namespace pinfold {
 

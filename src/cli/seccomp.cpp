@@ -3,9 +3,9 @@
 
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
+#include "json/writer.hpp"
 #include "seccomp/access.hpp"
 #include "seccomp/profiles.hpp"
-#include "spec/json.hpp"
 
 namespace pinfold {
 

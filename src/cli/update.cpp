@@ -10,8 +10,9 @@
 #include "cli/audited.hpp"
 #include "cli/live.hpp"
 #include "cli/verbs.hpp"
+#include "json/reader.hpp"
+#include "json/writer.hpp"
 #include "sandbox/compose.hpp"
-#include "spec/json.hpp"
 #include "spec/parse.hpp"
 #include "spec/validate.hpp"
 

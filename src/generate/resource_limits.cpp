@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "base/strings.hpp"
+#include "json/reader.hpp"
 #include "spec/found.hpp"
-#include "spec/json.hpp"
 #include "spec/problems.hpp"
 
 namespace pinfold {

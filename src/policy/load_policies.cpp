@@ -8,9 +8,9 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "json/reader.hpp"
 #include "kernel/namespaces.hpp"
 #include "policy/policy.hpp"
-#include "spec/json.hpp"
 
 namespace pinfold {
 

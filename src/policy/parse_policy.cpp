@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/strings.hpp"
+#include "json/reader.hpp"
 #include "policy/policy.hpp"
 #include "policy/verbs.hpp"
 #include "spec/reader.hpp"

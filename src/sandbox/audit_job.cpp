@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/log.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
+#include "json/writer.hpp"
 #include "sandbox/verdict.hpp"
 
 namespace pinfold {
@@ -52,11 +52,6 @@ Result<AuditTrail> open_trail(const Policies& policies, const std::string& added
         "the policy has this logged, and only its owner may write there: call pinfold by sudo, see pinfold-policy(5)");
 }
 
-void append_or_warn(const AuditTrail& trail, const AuditEvent& event) {
-    const Result<void> appended = trail.append(event);
-    if (!appended) log_warning(appended.error().message);
-}
-
 AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::string& config) {
     return {"sandbox",
             id,
@@ -67,16 +62,6 @@ AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::st
              {"binds", json_list(bind_words(job.binds))},
              {"copy_in", json_list(copy_words(job.copy_in))},
              {"copy_out", json_list(copy_words(job.copy_out))}}};
-}
-
-AuditEvent receipt_event(const std::string& id, const Receipt& receipt) {
-    std::string lines;
-    for (const ReceiptLine& line : receipt) {
-        lines += concat(lines.empty() ? "" : ",", "{\"name\":", json_quoted(line.name),
-                        ",\"planned\":", json_quoted(line.planned), ",\"found\":", json_quoted(line.found),
-                        ",\"holds\":", line.holds ? "true" : "false", "}");
-    }
-    return {"receipt", id, "", {{"lines", concat("[", lines, "]")}}};
 }
 
 void log_result(const AuditTrail& trail, const std::string& id, const Result<SandboxResult>& ended) {

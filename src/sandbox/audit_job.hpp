@@ -14,13 +14,8 @@ namespace pinfold {
 // The logs that the policies and `added`, if it is not empty, ask for.
 Result<AuditTrail> open_trail(const Policies& policies, const std::string& added);
 
-// For what has happened already and cannot be refused any more: a failure is only warned about.
-void append_or_warn(const AuditTrail& trail, const AuditEvent& event);
-
 // Before it starts: what it is, and what it may have.
 AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::string& config);
-
-AuditEvent receipt_event(const std::string& id, const Receipt& receipt);
 
 // When it has ended: each forbidden call, a limit that it ran into, and how it ended.
 void log_result(const AuditTrail& trail, const std::string& id, const Result<SandboxResult>& ended);

@@ -8,18 +8,23 @@
 
 #include "base/base64.hpp"
 #include "base/strings.hpp"
-#include "spec/json.hpp"
+#include "json/reader.hpp"
+#include "json/writer.hpp"
+#include "spec/reader.hpp"
 
 namespace pinfold {
 
 namespace {
 
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-    if (!value) return {};
-    if constexpr (std::same_as<Value, double>) return {*value};
-    else return {static_cast<uint64_t>(*value)};
-}
+// In the order of the values.
+constexpr Choice<SandboxStatus> kStatus[] = {
+    {"exited", SandboxStatus::exited},
+    {"signaled", SandboxStatus::signaled},
+    {"timed_out", SandboxStatus::timed_out},
+    {"oom_killed", SandboxStatus::oom_killed},
+    {"output_limit", SandboxStatus::output_limit},
+    {"setup_failed", SandboxStatus::setup_failed},
+};
 
 std::string hexadecimal(uint64_t number) {
     char text[16];
@@ -94,30 +99,19 @@ Json receipt_json(const ReceiptLine& line) {
         {"name", {line.name}}, {"planned", {line.planned}}, {"found", {line.found}}, {"holds", {line.holds}}}};
 }
 
-template <class Values, class Write>
-Json array_of(const Values& values, Write write) {
-    Json::Array items;
-    for (const auto& value : values) items.push_back(write(value));
-    return {std::move(items)};
-}
-
 Json usage_json(const SandboxResult& result) {
     return {Json::Object{{"wall_seconds", {result.wall_seconds}},
-                         {"cpu_seconds", or_null(result.cpu_seconds)},
-                         {"peak_memory_bytes", or_null(result.peak_memory_bytes)},
-                         {"peak_processes", or_null(result.peak_processes)},
-                         {"read_bytes", or_null(result.read_bytes)},
-                         {"written_bytes", or_null(result.written_bytes)},
-                         {"oom_kills", or_null(result.oom_kills)}}};
+                         {"cpu_seconds", json_of(result.cpu_seconds)},
+                         {"peak_memory_bytes", json_of(result.peak_memory_bytes)},
+                         {"peak_processes", json_of(result.peak_processes)},
+                         {"read_bytes", json_of(result.read_bytes)},
+                         {"written_bytes", json_of(result.written_bytes)},
+                         {"oom_kills", json_of(result.oom_kills)}}};
 }
 
 }  // namespace
 
-const char* status_word(SandboxStatus status) {
-    static constexpr const char* kWords[] = {"exited",     "signaled",     "timed_out",
-                                             "oom_killed", "output_limit", "setup_failed"};
-    return kWords[size_t(status)];
-}
+const char* status_word(SandboxStatus status) { return kStatus[size_t(status)].word.data(); }
 
 namespace {
 
@@ -140,15 +134,15 @@ std::vector<Blank> blanks_of(const SandboxResult& result) {
 
 std::string frame_of(const SandboxResult& result, const std::vector<Blank>& blanks) {
     Json::Object members = {{"status", {std::string(status_word(result.status))}},
-                            {"exit_code", or_null(result.exit_code)},
-                            {"signal", or_null(result.signal)}};
+                            {"exit_code", json_of(result.exit_code)},
+                            {"signal", json_of(result.signal)}};
     for (const Blank& blank : blanks) members.push_back({blank.name, {std::string()}});
     members.push_back({"truncated", {result.truncated}});
     members.push_back({"usage", usage_json(result)});
-    members.push_back({"denied", result.denied ? array_of(*result.denied, denied_json) : Json{}});
-    members.push_back({"limits", array_of(result.limits, limit_json)});
-    members.push_back({"landlock", or_null(result.landlock_abi)});
-    members.push_back({"receipt", array_of(result.receipt, receipt_json)});
+    members.push_back({"denied", result.denied ? json_of(*result.denied, denied_json) : Json{}});
+    members.push_back({"limits", json_of(result.limits, limit_json)});
+    members.push_back({"landlock", json_of(result.landlock_abi)});
+    members.push_back({"receipt", json_of(result.receipt, receipt_json)});
     if (!result.error.empty()) members.push_back({"error", {result.error}});
     if (!result.hint.empty()) members.push_back({"hint", {result.hint}});
     return json_text({std::move(members)});
@@ -179,6 +173,93 @@ std::string to_json(const SandboxResult& result) {
     };
     [[maybe_unused]] const Result<void> written = write_json(result, append);  // there is nothing that could fail
     return text;
+}
+
+// The way back.
+namespace {
+
+// The text may hold NUL bytes, which a configuration's may not.
+std::string output_of(const Json& root, const std::string& key) {
+    const Json* exact = root.find(key + "_base64");
+    return exact ? from_base64(root.text(key + "_base64")) : root.text(key);
+}
+
+// An exit code or a signal: the kernel's are no larger, and neither is negative.
+void read_byte(const Reader& object, std::string_view key, std::optional<int>& out) {
+    std::optional<uint8_t> byte;
+    object.optional(key, byte);
+    if (byte) out = *byte;
+}
+
+}  // namespace
+
+static void read(const Reader& object, DeniedCall& call) {
+    std::vector<std::string> arguments;
+    object.required("name", call.name);
+    object.required("count", call.count);
+    object.required("arguments", arguments);
+    object.required("program", call.program);
+    for (size_t i = 0; i < std::min(arguments.size(), call.arguments.size()); ++i) {
+        const std::string_view number = arguments[i];
+        call.arguments[i] = parse_number<uint64_t>(number.substr(std::min<size_t>(number.size(), 2)), 16).value_or(0);
+    }
+}
+
+static void read(const Reader& object, EnforcedLimit& limit) {
+    object.required("name", limit.name);
+    object.required("asked", limit.asked);
+    object.optional("enforced_by", limit.enforced_by);
+    object.optional("value", limit.value);
+}
+
+static void read(const Reader& object, ReceiptLine& line) {
+    object.required("name", line.name);
+    object.required("planned", line.planned);
+    object.required("found", line.found);
+    object.optional("holds", line.holds);
+}
+
+namespace {
+
+struct Usage {
+    SandboxResult* result = nullptr;
+};
+
+}  // namespace
+
+static void read(const Reader& object, Usage& usage) {
+    SandboxResult& result = *usage.result;
+    object.required("wall_seconds", result.wall_seconds);
+    object.optional("cpu_seconds", result.cpu_seconds);
+    object.optional("peak_memory_bytes", result.peak_memory_bytes);
+    object.optional("peak_processes", result.peak_processes);
+    object.optional("read_bytes", result.read_bytes);
+    object.optional("written_bytes", result.written_bytes);
+    object.optional("oom_kills", result.oom_kills);
+}
+
+Result<SandboxResult> parse_result(std::string_view json) {
+    const Json root = TRY(parse_json(json, "result", kOwnJson));
+    Problems problems;
+    const Reader object(root, problems, nullptr);
+    SandboxResult result;
+    Usage usage{&result};
+    object.required_choice("status", result.status, kStatus);
+    read_byte(object, "exit_code", result.exit_code);
+    read_byte(object, "signal", result.signal);
+    object.optional("truncated", result.truncated);
+    object.required("usage", usage);
+    result.denied.reset();
+    object.optional("denied", result.denied);
+    object.optional("limits", result.limits);
+    object.optional("landlock", result.landlock_abi);
+    object.optional("receipt", result.receipt);
+    object.optional("error", result.error);
+    object.optional("hint", result.hint);
+    result.out = output_of(root, "stdout");
+    result.err = output_of(root, "stderr");
+    if (!problems.empty()) return to_error(problems, "result");
+    return result;
 }
 
 std::string to_wire(SandboxResult result) {

@@ -11,6 +11,7 @@
 #include "base/fs.hpp"
 #include "base/own_path.hpp"
 #include "base/strings.hpp"
+#include "json/reader.hpp"
 #include "spec/found.hpp"
 #include "spec/reader.hpp"
 

@@ -11,10 +11,10 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "json/reader.hpp"
 #include "seccomp/cache_key.hpp"
 #include "seccomp/compile.hpp"
 #include "seccomp/profile.hpp"
-#include "spec/json.hpp"
 
 namespace pinfold {
 

@@ -1,4 +1,4 @@
-// Profiles from JSON.
+// Profiles from JSON, and back.
 #include "seccomp/profile.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 #include "base/strings.hpp"
 #include "spec/found.hpp"
-#include "spec/parse_parts.hpp"
+#include "spec/parse.hpp"
 #include "spec/rules.hpp"
 
 namespace pinfold {
@@ -102,6 +102,53 @@ Result<Profile> parse_profile(Json document, const ProfilePlace& place, const Fi
     if (!problems.empty()) return to_error(problems_at(place.at, problems), place.file);
     if (parent) inherit_rules(profile, *parent);
     return std::move(profile);
+}
+
+// The way back.
+namespace {
+
+Json arg_json(const SyscallArg& arg) {
+    Json::Object out = {{"index", json_of(arg.index)}, {"value", json_of(arg.value)}};
+    if (arg.value_two != 0 || arg.op == "SCMP_CMP_MASKED_EQ") out.push_back({"valueTwo", json_of(arg.value_two)});
+    out.push_back({"op", json_of(arg.op)});
+    return Json{std::move(out)};
+}
+
+Json rule_json(const SyscallRule& rule, const RuleNote& note) {
+    Json::Object out;
+    if (!note.group.empty()) out.push_back({"group", json_of(note.group)});
+    if (!note.reason.empty()) out.push_back({"reason", json_of(note.reason)});
+    out.push_back({"names", json_of(rule.names)});
+    out.push_back({"action", json_of(rule.action)});
+    if (rule.errno_ret) out.push_back({"errnoRet", json_of(*rule.errno_ret)});
+    if (!rule.args.empty()) out.push_back({"args", json_of(rule.args, arg_json)});
+    return Json{std::move(out)};
+}
+
+// One note per rule.
+Json::Object members_of(const Seccomp& seccomp, const std::vector<RuleNote>& notes) {
+    Json::Object out = {{"defaultAction", json_of(seccomp.default_action)}};
+    if (seccomp.default_errno_ret) out.push_back({"defaultErrnoRet", json_of(*seccomp.default_errno_ret)});
+    if (!seccomp.flags.empty()) out.push_back({"flags", json_of(seccomp.flags)});
+    if (!seccomp.listener_path.empty()) out.push_back({"listenerPath", json_of(seccomp.listener_path)});
+    if (!seccomp.listener_metadata.empty()) out.push_back({"listenerMetadata", json_of(seccomp.listener_metadata)});
+    if (!seccomp.architectures.empty()) out.push_back({"architectures", json_of(seccomp.architectures)});
+    Json::Array rules;
+    for (size_t i = 0; i < seccomp.syscalls.size(); ++i) rules.push_back(rule_json(seccomp.syscalls[i], notes[i]));
+    out.push_back({"syscalls", Json{std::move(rules)}});
+    return out;
+}
+
+}  // namespace
+
+Json to_json(const Seccomp& seccomp) {
+    return Json{members_of(seccomp, std::vector<RuleNote>(seccomp.syscalls.size()))};
+}
+
+Json to_json(const Profile& profile) {
+    Json::Object out = members_of(profile.seccomp, profile.notes);
+    if (!profile.description.empty()) out.insert(out.begin(), {"description", json_of(profile.description)});
+    return Json{std::move(out)};
 }
 
 }  // namespace pinfold

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "json/tree.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
-#include "spec/json.hpp"
 
 namespace pinfold {
 

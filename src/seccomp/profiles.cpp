@@ -2,8 +2,8 @@
 #include "seccomp/profiles.hpp"
 
 #include "base/strings.hpp"
+#include "json/reader.hpp"
 #include "seccomp/shipped.hpp"
-#include "spec/json.hpp"
 
 namespace pinfold {
 

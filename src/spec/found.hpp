@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/strings.hpp"
-#include "spec/json.hpp"
+#include "json/tree.hpp"
 
 namespace pinfold {
 

@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-#include "spec/json.hpp"
+#include "json/reader.hpp"
 #include "spec/parse.hpp"
 #include "spec/unsupported.hpp"
 #include "spec/validate.hpp"

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "pinfold/spec.hpp"
-#include "spec/json.hpp"
-#include "spec/problems.hpp"
+#include "spec/reader.hpp"
 
 namespace pinfold {
 
@@ -19,5 +18,12 @@ Spec parse_spec(Json&& root, Problems& problems);  // the tree is gone afterward
 // A process or resources document of its own, as exec and update get one.
 Process parse_process(const Json& root, Problems& problems);
 Resources parse_resources(const Json& root, Problems& problems);
+
+// The parts that are read in one file and used in another.
+void read(const Reader& object, Process& process);
+void read(const Reader& object, Linux& linux_);
+void read(const Reader& object, Resources& resources);
+void read(const Reader& object, Seccomp& seccomp);
+void read(const Reader& object, IdMapping& mapping);
 
 }  // namespace pinfold

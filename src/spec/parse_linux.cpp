@@ -1,7 +1,7 @@
 // The linux section of config.json; resources and seccomp have files of their own.
 #include <array>
 
-#include "spec/parse_parts.hpp"
+#include "spec/parse.hpp"
 #include "spec/words.hpp"
 
 namespace pinfold {

@@ -1,6 +1,5 @@
 // The process section of config.json, which is also a document of its own for exec.
 #include "spec/parse.hpp"
-#include "spec/parse_parts.hpp"
 
 namespace pinfold {
 

@@ -2,7 +2,6 @@
 #include <array>
 
 #include "spec/parse.hpp"
-#include "spec/parse_parts.hpp"
 
 namespace pinfold {
 

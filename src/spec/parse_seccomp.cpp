@@ -1,5 +1,5 @@
 // The seccomp section of config.json.
-#include "spec/parse_parts.hpp"
+#include "spec/parse.hpp"
 
 namespace pinfold {
 

@@ -1,7 +1,6 @@
 // The top of config.json: version, root, mounts, hooks; process and linux have files of their own.
 #include "base/strings.hpp"
 #include "spec/parse.hpp"
-#include "spec/parse_parts.hpp"
 #include "spec/words.hpp"
 
 namespace pinfold {

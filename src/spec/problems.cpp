@@ -11,14 +11,6 @@ namespace {
 
 constexpr size_t kMostProblems = 100;
 
-bool is_plain_word(std::string_view key) {
-    const auto plain = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-               c == '*';
-    };
-    return !key.empty() && std::all_of(key.begin(), key.end(), plain);
-}
-
 bool is_inside(std::string_view path, std::string_view outer) {
     if (outer.empty()) return true;
     if (path.size() <= outer.size() || !path.starts_with(outer)) return false;
@@ -58,12 +50,5 @@ Error to_error(const Problems& problems, std::string_view file) {
     if (problems.left_out() > 0) text += concat("\n  and ", problems.left_out(), " more");
     return plain_error(std::move(text));
 }
-
-std::string member_path(std::string_view parent, std::string_view key) {
-    if (!is_plain_word(key)) return concat(parent, '[', json_quoted(key), ']');
-    return parent.empty() ? std::string(key) : concat(parent, '.', key);
-}
-
-std::string element_path(std::string_view parent, size_t index) { return concat(parent, '[', index, ']'); }
 
 }  // namespace pinfold

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "json/tree.hpp"
 #include "pinfold/result.hpp"
 
 namespace pinfold {
@@ -36,11 +37,5 @@ private:
 
 // One line for one problem, else a heading and a line for each.
 Error to_error(const Problems& problems, std::string_view file);
-
-// "parent.key"; keys that are not plain words are quoted: linux.sysctl["net.ipv4.ip_forward"].
-std::string member_path(std::string_view parent, std::string_view key);
-
-// "parent[3]"
-std::string element_path(std::string_view parent, size_t index);
 
 }  // namespace pinfold

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/strings.hpp"
-#include "spec/json.hpp"
+#include "json/tree.hpp"
 #include "spec/problems.hpp"
 
 namespace pinfold {

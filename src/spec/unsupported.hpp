@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "spec/json.hpp"
+#include "json/tree.hpp"
 #include "spec/problems.hpp"
 
 namespace pinfold {

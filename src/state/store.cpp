@@ -21,9 +21,9 @@
 #include "base/new_file.hpp"
 #include "base/strings.hpp"
 #include "cgroup/freeze.hpp"
+#include "json/reader.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/namespaces.hpp"
-#include "spec/json.hpp"
 #include "state/container_id.hpp"
 #include "state/record.hpp"
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/log.hpp"
+#include "json/reader.hpp"
+#include "json/writer.hpp"
 
 namespace pinfold::fuzz {
 

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "json/reader.hpp"
 #include "pinfold/result.hpp"
-#include "spec/json.hpp"
 #include "spec/problems.hpp"
 
 namespace pinfold::fuzz {

@@ -2,6 +2,7 @@
 #include "cgroup/limits.hpp"
 #include "cgroup/scope_properties.hpp"
 #include "fuzz/target.hpp"
+#include "json/reader.hpp"
 #include "plan/dump.hpp"
 #include "plan/plan.hpp"
 #include "spec/parse.hpp"

@@ -1,5 +1,6 @@
 // Limits, policies, results and states: smaller documents, some of which pinfold has written itself.
 #include "fuzz/target.hpp"
+#include "json/reader.hpp"
 #include "pinfold/generate.hpp"
 #include "pinfold/sandbox.hpp"
 #include "policy/policy.hpp"

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "fuzz/target.hpp"
+#include "json/reader.hpp"
+#include "json/writer.hpp"
 #include "seccomp/access.hpp"
 #include "seccomp/bpf_eval.hpp"
 #include "seccomp/compile.hpp"

@@ -7,6 +7,7 @@
 #include "cgroup/plan.hpp"
 #include "cgroup/scope_name.hpp"
 #include "fuzz/target.hpp"
+#include "json/reader.hpp"
 #include "state/container_id.hpp"
 
 namespace pinfold::fuzz {

@@ -14,6 +14,7 @@
 
 #include "audit/head.hpp"
 #include "base/sha256.hpp"
+#include "json/writer.hpp"
 #include "logs.hpp"
 
 using namespace pinfold;

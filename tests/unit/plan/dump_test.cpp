@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "base/fs.hpp"
+#include "json/reader.hpp"
 #include "plan/steps.hpp"
-#include "spec/json.hpp"
 #include "spec/parse.hpp"
 #include "support/testing.hpp"
 

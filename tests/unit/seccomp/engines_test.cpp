@@ -6,7 +6,7 @@
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "calls.hpp"
-#include "spec/json.hpp"
+#include "json/reader.hpp"
 #include "spec/parse.hpp"
 
 namespace pinfold::testing {

@@ -5,6 +5,7 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "json/reader.hpp"
 #include "spec/parse.hpp"
 #include "spec/validate.hpp"
 #include "support/testing.hpp"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "spec/json.hpp"
+#include "json/tree.hpp"
 #include "spec/problems.hpp"
 
 namespace pinfold::testing {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "documents.hpp"
+#include "json/reader.hpp"
 #include "spec/parse.hpp"
 #include "spec/unsupported.hpp"
 #include "spec/validate.hpp"

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "spec/json.hpp"
+#include "json/reader.hpp"
 #include "state/container_id.hpp"
 #include "state/record.hpp"
 #include "support/temp_dir.hpp"

@@ -1,9 +1,10 @@
 // How errors are worded.
+#include "pinfold/result.hpp"
+
 #include <cerrno>
 #include <cstring>
 
 #include "base/strings.hpp"
-#include "pinfold/result.hpp"
 
 namespace pinfold {
 

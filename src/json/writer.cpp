@@ -1,8 +1,7 @@
-// A tree of values to text: the way back of json.cpp.
-#include <charconv>
+// JSON as text: all that pinfold writes is written here.
+#include "json/writer.hpp"
 
-#include "base/strings.hpp"
-#include "spec/json.hpp"
+#include <charconv>
 
 namespace pinfold {
 
@@ -55,6 +54,30 @@ std::string json_text(const Json& json) {
     std::string out;
     append(out, json, "");
     return out + "\n";
+}
+
+JsonObject& JsonObject::add(std::string_view key, std::string_view json) {
+    const std::string_view separator = by_lines_ ? ",\n  " : ",";
+    text_ += concat(text_.empty() ? "" : separator, json_quoted(key), by_lines_ ? ": " : ":", json);
+    return *this;
+}
+
+JsonObject& JsonObject::add_text(std::string_view key, std::string_view text) { return add(key, json_quoted(text)); }
+
+JsonObject& JsonObject::add_if_any(std::string_view key, std::string_view json) {
+    return json.empty() ? *this : add(key, json);
+}
+
+std::string JsonObject::text() const { return by_lines_ ? concat("{\n  ", text_, "\n}\n") : concat('{', text_, '}'); }
+
+std::string json_list(const std::vector<std::string>& texts) {
+    return json_array(texts, [](const std::string& text) { return json_quoted(text); });
+}
+
+std::string json_map(const std::map<std::string, std::string>& texts) {
+    JsonObject object;
+    for (const auto& [key, text] : texts) object.add_text(key, text);
+    return object.text();
 }
 
 }  // namespace pinfold

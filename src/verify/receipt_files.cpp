@@ -1,4 +1,6 @@
 // The receipt's lines on the file system: flags of mounts, masked and read-only paths.
+#include "verify/receipt.hpp"
+
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mount.h>
@@ -14,7 +16,6 @@
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "kernel/safe_path.hpp"
-#include "process/receipt_parts.hpp"
 
 namespace pinfold {
 

@@ -1,11 +1,12 @@
 // The receipt's lines on cgroups.
+#include "verify/receipt.hpp"
+
 #include <algorithm>
 #include <optional>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "cgroup/read_limit.hpp"
-#include "process/receipt_parts.hpp"
 
 namespace pinfold {
 

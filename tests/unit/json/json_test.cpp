@@ -1,17 +1,22 @@
 // The JSON reader: what it keeps, what it refuses, and where it says that the fault is.
-#include "spec/json.hpp"
+#include "json/reader.hpp"
 
 #include <cmath>
 #include <string>
 
 #include "base/strings.hpp"
-#include "documents.hpp"
+#include "json/writer.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;
-using testing::json;
 
 namespace {
+
+Json json(std::string_view text) {
+    Result<Json> root = parse_json(text, "text");
+    REQUIRE_MESSAGE(root, root.error().message);
+    return std::move(root).value();
+}
 
 std::string error_of(std::string_view text) {
     const Result<Json> root = parse_json(text, "c.json");
@@ -167,4 +172,20 @@ TEST_CASE("json: what is written reads back the same, whatever it holds") {
 }
 )");
     CHECK(json_text(json(text)) == text);
+}
+
+TEST_CASE("json: an object as text, without a tree") {
+    const JsonObject none;
+    CHECK(none.text() == "{}");
+    JsonObject object;
+    object.add("number", -1).add("most", UINT64_MAX).add("yes", true).add("null", "null");
+    object.add_text("te\"xt", "a\n\x1b\xff").add_if_any("none", "").add_if_any("some", "[]");
+    CHECK(object.text() == R"({"number":-1,"most":18446744073709551615,"yes":true,"null":null,"te\"xt":"a\n\u001b)"
+                           "\xef\xbf\xbd"
+                           R"(","some":[]})");
+    CHECK(parse_json(object.text(), "object"));
+    CHECK(JsonObject::by_lines().add("a", 1).add_text("b", "c").text() == "{\n  \"a\": 1,\n  \"b\": \"c\"\n}\n");
+    CHECK(json_list({}) == "[]");
+    CHECK(json_list({"a", "\""}) == R"(["a","\""])");
+    CHECK(json_map({{"a", "b"}, {"c", "\t"}}) == R"({"a":"b","c":"\t"})");
 }

@@ -1,9 +1,10 @@
 // SandboxRunner and Sandbox: what a C++ program sees of all this.
+#include "pinfold/sandbox.hpp"
+
 #include <unistd.h>
 
 #include "base/strings.hpp"
 #include "files/copy.hpp"
-#include "pinfold/sandbox.hpp"
 #include "process/lifetime.hpp"
 #include "sandbox/exec_job.hpp"
 #include "sandbox/languages.hpp"

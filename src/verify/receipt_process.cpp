@@ -1,4 +1,6 @@
 // The receipt's lines on the process itself: user, rights, resource limits, namespaces.
+#include "verify/receipt.hpp"
+
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -9,7 +11,6 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
-#include "process/receipt_parts.hpp"
 
 namespace pinfold {
 

@@ -1,5 +1,5 @@
 // The JSON reader: nlohmann's event parser fills our own tree. Its exceptions stop in this file.
-#include "spec/json.hpp"
+#include "json/reader.hpp"
 
 #include <unistd.h>
 
@@ -9,18 +9,8 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
-#include "spec/problems.hpp"
 
 namespace pinfold {
-
-const Json* Json::find(std::string_view key) const noexcept {
-    const Object* members = object();
-    if (!members) return nullptr;
-    for (const Member& member : *members) {
-        if (member.key == key) return &member.value;
-    }
-    return nullptr;
-}
 
 namespace {
 

@@ -1,13 +1,12 @@
 // A JSON document as a tree of plain values. Objects keep the order of the text and hold no key twice.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
-
-#include "pinfold/result.hpp"
 
 namespace pinfold {
 
@@ -35,6 +34,10 @@ struct Json {
 
     // The member of that name; null where there is none, or where this is no object.
     const Json* find(std::string_view key) const noexcept;
+    // What the member of that name holds; empty, 0 or false where it is of another kind, or not there.
+    std::string text(std::string_view key) const;
+    uint64_t number(std::string_view key) const;
+    bool flag(std::string_view key) const;
 };
 
 struct Json::Member {
@@ -42,31 +45,28 @@ struct Json::Member {
     Json value;
 };
 
-// A value of one byte takes 40 in the tree, and a long string is held three times while it is read. So that a document
-// takes memory in proportion to its size, there are at most so many values, and none is longer than that. (Engines
-// write some thousand values; the kernel takes no argument of more than 128 KiB, and of ordinary length no more than
-// 40,000.)
-struct JsonBounds {
-    size_t values = 40'000;
-    size_t longest = size_t{1} << 20;
-};
-// For what pinfold itself has written.
-inline constexpr JsonBounds kOwnJson{SIZE_MAX, SIZE_MAX};
+// A list of what `convert` makes of each.
+template <class Items, class Convert>
+Json json_of(const Items& items, Convert convert) {
+    Json::Array array;
+    for (const auto& item : items) array.push_back(convert(item));
+    return {std::move(array)};
+}
 
-// The whole text as one document. Refused: anything after it, keys given twice, invalid UTF-8, nesting deeper than
-// kMaxJsonDepth. The error says name, line and column, or for a key that comes twice, its path.
-inline constexpr size_t kMaxJsonDepth = 128;
-Result<Json> parse_json(std::string_view text, std::string_view name, JsonBounds bounds = {});
+// Texts, numbers, lists of them, and what may be missing: then it is null.
+template <class Value>
+Json json_of(const Value& value) {
+    if constexpr (std::convertible_to<const Value&, std::string_view>) return {std::string(std::string_view(value))};
+    else if constexpr (std::same_as<Value, bool> || std::floating_point<Value>) return {value};
+    else if constexpr (std::integral<Value>) return value < 0 ? Json{int64_t(value)} : Json{uint64_t(value)};
+    else if constexpr (requires { value.has_value(); }) return value ? json_of(*value) : Json{};
+    else return json_of(value, [](const auto& item) { return json_of(item); });
+}
 
-// A document of somebody else: a regular file. The kernel takes 6 MiB of arguments and environment at most, so whatever
-// can be carried out is smaller than this.
-inline constexpr size_t kMaxDocument = size_t{8} << 20;
-Result<std::string> read_document(const std::string& path);
-// Also from standard input, which may be a pipe: "-", or /dev/stdin, which could not be opened where it is a socket.
-Result<std::string> read_document_or_input(const std::string& path);
-bool names_standard_input(std::string_view path);
+// "parent.key"; keys that are not plain words are quoted: linux.sysctl["net.ipv4.ip_forward"].
+std::string member_path(std::string_view parent, std::string_view key);
 
-// The document as text, indented, with a newline at its end.
-std::string json_text(const Json& json);
+// "parent[3]"
+std::string element_path(std::string_view parent, size_t index);
 
 }  // namespace pinfold
