@@ -8,7 +8,6 @@
 
 #include "base/strings.hpp"
 #include "json/reader.hpp"
-#include "spec/found.hpp"
 #include "spec/problems.hpp"
 
 namespace pinfold {

@@ -12,7 +12,6 @@
 #include "base/own_path.hpp"
 #include "base/strings.hpp"
 #include "json/reader.hpp"
-#include "spec/found.hpp"
 #include "spec/reader.hpp"
 
 namespace pinfold {

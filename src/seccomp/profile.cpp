@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/strings.hpp"
-#include "spec/found.hpp"
 #include "spec/parse.hpp"
 #include "spec/rules.hpp"
 

@@ -1,11 +1,14 @@
 // What is wrong with a configuration: every problem with its JSON path, collected so that all are told at once.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/strings.hpp"
 #include "json/tree.hpp"
 #include "pinfold/result.hpp"
 
@@ -37,5 +40,18 @@ private:
 
 // One line for one problem, else a heading and a line for each.
 Error to_error(const Problems& problems, std::string_view file);
+
+// How a problem is worded: what was found, and what is allowed.
+// found "foo", allowed: ...   Long texts are cut.
+std::string found(std::string_view text, std::string_view allowed);
+std::string found(const Json& json, std::string_view allowed);
+
+template <std::integral Number>
+std::string found(Number number, std::string_view allowed) {
+    return concat("found ", number, ", allowed: ", allowed);
+}
+
+// found "foo", allowed: one, two, three
+std::string found(std::string_view text, std::span<const std::string_view> allowed);
 
 }  // namespace pinfold

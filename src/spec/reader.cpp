@@ -1,7 +1,6 @@
 // Reader: the parts that do not depend on the type that is read.
 #include "spec/reader.hpp"
 
-#include "spec/found.hpp"
 
 namespace pinfold {
 

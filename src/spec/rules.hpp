@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "pinfold/spec.hpp"
-#include "spec/found.hpp"
 #include "spec/problems.hpp"
 #include "spec/words.hpp"
 

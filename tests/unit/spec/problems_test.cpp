@@ -3,7 +3,6 @@
 
 #include "base/strings.hpp"
 #include "documents.hpp"
-#include "spec/found.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;
