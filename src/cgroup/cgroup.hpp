@@ -1,20 +1,17 @@
 // A container's group, in cgroup v2, v1 or both, made by files or by systemd: as planned, and removed with all it
-// holds.
+// holds. Which of the backends does the work follows from the group's path alone.
 #pragma once
 
 #include <sys/types.h>
 
-#include <string>
+#include <chrono>
+#include <functional>
 
+#include "cgroup/backend.hpp"
 #include "cgroup/plan.hpp"
 #include "pinfold/result.hpp"
-#include "pinfold/unique_fd.hpp"
 
 namespace pinfold {
-
-// Puts a process that waits into the groups that a clone cannot: those of cgroup v1, and a scope of systemd's that is
-// not this user's to write to.
-Result<void> admit_process(const CgroupPlace& place, pid_t pid);
 
 // Owns a group that was made for a container: it is removed, with whatever runs in it, unless commit() was called.
 class Cgroup {
@@ -33,22 +30,50 @@ public:
     ~Cgroup();
 
     // For clone3(CLONE_INTO_CGROUP); -1: there is no group that a process could be cloned into, or not before admit().
-    int fd() const noexcept { return fd_.get(); }
+    int fd() const noexcept { return group_.fd.get(); }
     // Puts the container's first process, which waits, where the clone could not.
     Result<void> admit(const CgroupPlan& plan, pid_t pid);
     // From now on the group stays until remove_cgroup().
     void commit() noexcept { owner_ = 0; }
 
 private:
-    Result<void> make_unified(const CgroupPlan& plan);
-    Result<void> start_around(const CgroupPlan& plan, pid_t pid);
     void remove() noexcept;
 
-    UniqueFd fd_;
-    CgroupPlace place_;
-    CgroupPlace made_;  // what of it was not there before
-    pid_t owner_ = 0;   // who removes it, 0: nobody; a copy of this object in a forked child must not
+    NewGroup group_;
+    pid_t owner_ = 0;  // who removes it, 0: nobody; a copy of this object in a forked child must not
 };
+
+// Puts a process that waits into the groups that a clone cannot: those of cgroup v1, and a scope of systemd's that is
+// not this user's to write to.
+Result<void> admit_process(const CgroupPlace& place, pid_t pid);
+
+// Changes the limits of a group that is in use. What is unset or zero stays as it is; what is said of one half of a
+// pair (memory and swap, quota and period) is completed with what the group has. All of it comes into force, or an
+// error says why none of it did: also where `keep`, which is told what was written, could not remember it.
+using KeepLimits = std::function<Result<void>(const GroupLimits&)>;
+Result<void> update_cgroup(const CgroupPlace& place, const Resources& resources, const KeepLimits& keep = {});
+
+// How long a process may take to reach a point where it can stop.
+inline constexpr std::chrono::milliseconds kFreezePatience{10'000};
+
+// The group itself was told to freeze, which is what thaw_group() can take back; a frozen group above it does not
+// count. False also where there is no such group.
+bool is_frozen(const CgroupPlace& place);
+
+// Stops all that runs in the group at once: by the freezer of cgroup v2, which needs no controller, or by that of v1
+// where there is no v2. Returns when everything in the group and below it has stopped. What does not stop in time is
+// let go again.
+Result<void> freeze_group(const CgroupPlace& place, std::chrono::milliseconds patience = kFreezePatience);
+
+// Returns when the group runs again.
+Result<void> thaw_group(const CgroupPlace& place, std::chrono::milliseconds patience = kFreezePatience);
+
+// What cgroup v1 has frozen, in the group or below it, dies of SIGKILL only once it is thawed: this lets it. What
+// cgroup v2 has frozen dies anyway.
+void let_die(const CgroupPlace& place);
+
+// Sends SIGKILL to all of it at once. False where that takes a newer kernel, or there is no group.
+bool kill_group(const CgroupPlace& place);
 
 // Kills what still runs in the group, removes the groups below it and then itself. One that is absent is removed.
 // Only for groups that are known to be the container's own: whatever runs there dies.

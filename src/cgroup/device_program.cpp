@@ -44,19 +44,6 @@ struct Match {
     }
 };
 
-// What the specification's default devices and terminals need.
-constexpr Match kStandard[] = {
-    {true, kChar, 1, 3},       // null
-    {true, kChar, 1, 5},       // zero
-    {true, kChar, 1, 7},       // full
-    {true, kChar, 1, 8},       // random
-    {true, kChar, 1, 9},       // urandom
-    {true, kChar, 5, 0},       // tty
-    {true, kChar, 5, 1},       // console
-    {true, kChar, 5, 2},       // ptmx
-    {true, kChar, 136, kAny},  // pts/*
-};
-
 uint8_t access_bits(const std::string& access) {
     if (access.empty()) return kRead | kWrite;
     const unsigned read = access.find('r') != std::string::npos ? kRead : 0;
@@ -69,7 +56,7 @@ uint8_t access_bits(const std::string& access) {
 class Decision {
 public:
     explicit Decision(std::span<const DeviceRule> rules) {
-        for (const Match& match : kStandard) consider(match);
+        for (const StandardDevice& device : kStandardDevices) consider(Match{true, kChar, device.major, device.minor});
         // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot compile libstdc++ 12's views::reverse
         for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) consider(*rule);
         if (matches_.back().everything()) {

@@ -3,6 +3,7 @@
 
 #include <linux/bpf.h>
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,23 @@
 #include "pinfold/spec.hpp"
 
 namespace pinfold {
+
+// The character devices that are always allowed: what the specification's default devices and terminals need.
+struct StandardDevice {
+    int32_t major;
+    int32_t minor;  // -1: any
+};
+inline constexpr StandardDevice kStandardDevices[] = {
+    {1, 3},     // null
+    {1, 5},     // zero
+    {1, 7},     // full
+    {1, 8},     // random
+    {1, 9},     // urandom
+    {5, 0},     // tty
+    {5, 1},     // console
+    {5, 2},     // ptmx
+    {136, -1},  // pts/*
+};
 
 // Each of read, write and mknod is decided by the last rule that speaks of it for that device; what no rule speaks
 // of is denied. In front of all rules stand the standard devices and the making of nodes, which are always allowed.

@@ -1,4 +1,4 @@
-// linux.resources as writes to the control files of a cgroup v2 group.
+// linux.resources as writes to the control files of a cgroup v2 group, new or in use.
 // The specification speaks of v1's units; what differs is converted here.
 #include "cgroup/limits.hpp"
 
@@ -13,21 +13,6 @@ namespace pinfold {
 namespace {
 
 constexpr uint64_t kDefaultPeriod = 100'000;
-
-class WriteList {
-public:
-    void add(std::string_view property, std::string file, std::string value) {
-        writes_.push_back({std::move(file), std::move(value), concat("linux.resources.", property)});
-    }
-    void add_twins(std::string_view property, CgroupWrite write) {
-        write.property = concat("linux.resources.", property);
-        writes_.push_back(std::move(write));
-    }
-    std::vector<CgroupWrite> take() { return std::move(writes_); }
-
-private:
-    std::vector<CgroupWrite> writes_;
-};
 
 // Negative means unlimited everywhere in the specification.
 std::string amount(int64_t value) { return value < 0 ? "max" : std::to_string(value); }
@@ -78,11 +63,11 @@ uint64_t io_weight(uint64_t weight) { return 1 + (std::clamp<uint64_t>(weight, 1
 // A device obeys the one or the other: io.weight if io.cost.qos is enabled for it, io.bfq.weight, which has kept v1's
 // unit, if its scheduler is bfq.
 void add_weight(std::string_view property, std::string_view key, uint64_t weight, WriteList& writes) {
-    writes.add_twins(property, {"io.weight",
-                                concat(key, ' ', io_weight(weight)),
-                                {},
-                                "io.bfq.weight",
-                                concat(key, ' ', std::min<uint64_t>(weight, 1000))});
+    writes.add(property, {"io.weight",
+                          concat(key, ' ', io_weight(weight)),
+                          {},
+                          "io.bfq.weight",
+                          concat(key, ' ', std::min<uint64_t>(weight, 1000))});
 }
 
 void add_throttles(const std::vector<BlockIoThrottle>& throttles, std::string_view name, std::string_view key,
@@ -119,8 +104,8 @@ Result<void> add_hugepages(const std::vector<HugepageLimit>& limits, WriteList& 
             return plain_error(concat("linux.resources.", property, ": ", quoted(size), " is no page size"));
         }
         const std::string limit = std::to_string(limits[i].limit);
-        writes.add_twins(property,
-                         {concat("hugetlb.", size, ".max"), limit, {}, concat("hugetlb.", size, ".rsvd.max"), limit});
+        writes.add(property,
+                   {concat("hugetlb.", size, ".max"), limit, {}, concat("hugetlb.", size, ".rsvd.max"), limit});
     }
     return {};
 }
@@ -187,7 +172,44 @@ Result<void> refuse_v1_only(const Resources& r) {
         .with_hint(concat("leave it out; instead: ", join(remedies, "; ")));
 }
 
+// The kernel would kill processes until the rest fits.
+Result<void> check_usage(const MemoryNow& now, const MemoryLimits& memory) {
+    if (!memory.check_before_update.value_or(false)) return {};
+    const auto refuse = [](std::string_view name, int64_t limit, int64_t usage) {
+        return plain_error(concat("linux.resources.memory.", name, ": ", limit, " is less than the ", usage,
+                                  " in use, and linux.resources.memory.checkBeforeUpdate is true"));
+    };
+    const int64_t limit = memory.limit.value_or(0);
+    const int64_t swap = memory.swap.value_or(0);
+    if (limit > 0 && limit < now.used) return refuse("limit", limit, now.used);
+    if (swap > 0 && swap < now.used_with_swap) return refuse("swap", swap, now.used_with_swap);
+    return {};
+}
+
+Result<void> complete_swap(const MemoryNow& now, MemoryLimits& memory) {
+    const int64_t limit = memory.limit.value_or(0);
+    if (limit == 0 || memory.swap.value_or(0) != 0) return {};
+    if (limit < 0) memory.swap = kUnlimited;
+    if (limit < 0 || now.limit_with_swap == kUnlimited) return {};
+    if (limit > now.limit_with_swap) {
+        return plain_error(concat("linux.resources.memory.limit: ", limit, " is more than the ", now.limit_with_swap,
+                                  " that memory and swap together may have"))
+            .with_hint("change linux.resources.memory.swap (--memory-swap) at the same time");
+    }
+    memory.swap = now.limit_with_swap;
+    return {};
+}
+
 }  // namespace
+
+void WriteList::add(std::string_view property, CgroupWrite write) {
+    write.property = concat("linux.resources.", property);
+    writes_.push_back(std::move(write));
+}
+
+void WriteList::add(std::string_view property, std::string file, std::string value) {
+    add(property, CgroupWrite{std::move(file), std::move(value), {}});
+}
 
 Result<void> check_swap(const MemoryLimits& memory) {
     const int64_t limit = memory.limit.value_or(0);
@@ -249,6 +271,13 @@ std::string properties_of(const std::vector<CgroupWrite>& writes) {
         if (names.empty() || names.back() != write.property) names.push_back(write.property);
     }
     return join(names, ", ");
+}
+
+Result<void> complete_memory(const MemoryNow& now, MemoryLimits& memory) {
+    const bool swap_alone = memory.limit.value_or(0) == 0 && memory.swap.value_or(0) > 0;
+    if (swap_alone && now.limit != kUnlimited) memory.limit = now.limit;
+    TRY(complete_swap(now, memory));
+    return check_usage(now, memory);
 }
 
 }  // namespace pinfold

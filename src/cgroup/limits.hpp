@@ -1,6 +1,7 @@
 // linux.resources as writes to the control files of a cgroup v2 group. Pure: used for new groups and for updates.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,13 +27,25 @@ struct GroupLimits {
     std::vector<CgroupWrite> legacy;  // cgroup v1
 };
 
+// Collects writes; the properties are named below "linux.resources.".
+class WriteList {
+public:
+    void add(CgroupWrite write) { writes_.push_back(std::move(write)); }
+    void add(std::string_view property, CgroupWrite write);
+    void add(std::string_view property, std::string file, std::string value);
+    std::vector<CgroupWrite> take() { return std::move(writes_); }
+
+private:
+    std::vector<CgroupWrite> writes_;
+};
+
 // In the order in which they have to be written. Zeros mean "not set", as engines send them. An error where the
 // numbers contradict each other or where cgroup v2 has nothing that could enforce the property.
 // memory.useHierarchy asks for nothing: cgroup v2 always counts groups below a group. memory.checkBeforeUpdate is
 // for updates alone.
 Result<std::vector<CgroupWrite>> cgroup_writes(const Resources& resources);
 
-// Memory and swap, counted together in both versions of cgroups, fit each other.
+// An error where memory and swap, counted together in the specification, contradict each other.
 Result<void> check_swap(const MemoryLimits& memory);
 
 // The write leaves a new group as the kernel made it, so it asks for no controller.
@@ -41,10 +54,24 @@ bool is_kernel_default(const CgroupWrite& write);
 // "memory" for "memory.max"; empty for "cgroup.*", which every group has.
 std::string_view controller_of(std::string_view file);
 
-// Of all of them, each once.
+// The controllers that the writes need, each once.
 std::vector<std::string> controllers_of(const std::vector<CgroupWrite>& writes);
 
 // "linux.resources.memory.limit, linux.resources.pids.limit"
 std::string properties_of(const std::vector<CgroupWrite>& writes);
+
+inline constexpr int64_t kUnlimited = -1;
+
+// The memory that a group has, in bytes. The specification counts swap together with memory.
+struct MemoryNow {
+    int64_t limit = kUnlimited;
+    int64_t limit_with_swap = kUnlimited;
+    int64_t used = 0;
+    int64_t used_with_swap = 0;
+};
+
+// Where only one of memory and swap changes, the sum stays. Limits that contradict what is there are refused, and with
+// memory.checkBeforeUpdate also those for which the kernel would kill.
+Result<void> complete_memory(const MemoryNow& now, MemoryLimits& memory);
 
 }  // namespace pinfold

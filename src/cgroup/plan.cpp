@@ -4,12 +4,10 @@
 #include <optional>
 
 #include "base/strings.hpp"
+#include "cgroup/control_files.hpp"
 #include "cgroup/device_program.hpp"
-#include "cgroup/legacy_devices.hpp"
-#include "cgroup/legacy_limits.hpp"
-#include "cgroup/scope.hpp"
-#include "cgroup/scope_name.hpp"
-#include "cgroup/scope_properties.hpp"
+#include "cgroup/systemd.hpp"
+#include "cgroup/v1_limits.hpp"
 
 namespace pinfold {
 
@@ -108,19 +106,6 @@ Result<void> plan_scope(const std::string& configured, const std::string& id, co
 }
 
 }  // namespace
-
-Result<std::string> clean_cgroup_path(std::string_view path) {
-    std::string clean;
-    for (const std::string_view part : split(path, '/')) {
-        if (part.empty() || part == ".") continue;
-        if (part == ".." || part.find('\0') != std::string_view::npos) {
-            return plain_error(concat("cgroup path ", quoted(path), ": leads elsewhere by ", quoted(part)));
-        }
-        (clean += '/') += part;
-    }
-    if (clean.empty()) return plain_error(concat("cgroup path ", quoted(path), ": is the top, which is the host's"));
-    return clean;
-}
 
 Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const CgroupHost& host,
                                CgroupManager manager, bool new_user_namespace_or_rootless) {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cgroup/layout.hpp"
+#include "cgroup/host.hpp"
 #include "cgroup/limits.hpp"
-#include "cgroup/place.hpp"
+#include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 
@@ -36,8 +36,5 @@ inline constexpr std::string_view kCgroupHome = "/pinfold";
 
 Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const CgroupHost& host,
                                CgroupManager manager, bool new_user_namespace_or_rootless);
-
-// "/a/b" for "a//b/": clean and below the top, or an error. What is removed later goes through here as well.
-Result<std::string> clean_cgroup_path(std::string_view path);
 
 }  // namespace pinfold

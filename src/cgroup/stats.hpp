@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cgroup/legacy_groups.hpp"
+#include "cgroup/v1.hpp"
 
 namespace pinfold {
 

@@ -6,7 +6,6 @@
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
-#include "cgroup/oom.hpp"
 
 namespace pinfold {
 
@@ -39,13 +38,13 @@ std::optional<uint64_t> number_in(const CgroupPlace& place, const std::string& u
     return control ? parse_number<uint64_t>(first_line(control->text)) : std::nullopt;
 }
 
-// Of all devices: "8:0 rbytes=1 wbytes=2 ..." in v2, "8:0 Read 1" in v1.
+// The sum over all devices: "8:0 rbytes=1 wbytes=2 ..." in v2, "8:0 Read 1" in v1.
 uint64_t sum_of(std::string_view text, std::string_view key) {
     uint64_t sum = 0;
     for (const std::string_view line : split(text, '\n')) {
-        const size_t place = line.find(key);
-        if (place == line.npos) continue;
-        const std::string_view number = line.substr(place + key.size());
+        const size_t found = line.find(key);
+        if (found == line.npos) continue;
+        const std::string_view number = line.substr(found + key.size());
         sum += parse_number<uint64_t>(number.substr(0, number.find(' '))).value_or(0);
     }
     return sum;
@@ -80,9 +79,19 @@ std::optional<GroupLimit> read_limit(const CgroupPlace& place, const std::string
     return GroupLimit{std::string(first_line(control->text)), control->legacy};
 }
 
-bool kill_group(const CgroupPlace& place) {
-    if (!place.exists() || place.mount.empty()) return false;
-    return write_file_at(AT_FDCWD, concat(place.mount, place.path, "/cgroup.kill"), "1").has_value();
+OomCount count_oom(const CgroupPlace& place) {
+    const auto events = read_either(place, "memory.events", "memory.oom_control");
+    const auto limit = read_either(place, "memory.max", "memory.limit_in_bytes");
+    if (!events || !limit) return {};
+    OomCount count{event_count(events->text, "oom_kill"), event_count(events->text, "oom") != 0,
+                   parse_number<uint64_t>(first_line(limit->text)).value_or(0)};
+    // cgroup v1 does not tell whose limit it was; one that was never reached was not the reason.
+    if (events->legacy) {
+        const auto reached = number_in(place, {}, "memory.failcnt");
+        if (!reached) return {};
+        count.at_limit = count.kills != 0 && *reached != 0;
+    }
+    return count;
 }
 
 }  // namespace pinfold

@@ -1,11 +1,11 @@
-// What a container has used, in few numbers; and the end of all that runs in it.
+// What a container has used, in few numbers, and what it may use, whichever version of cgroups has the controller.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "cgroup/place.hpp"
+#include "cgroup/path.hpp"
 
 namespace pinfold {
 
@@ -28,7 +28,14 @@ struct GroupLimit {
 std::optional<GroupLimit> read_limit(const CgroupPlace& place, const std::string& unified_file,
                                      const std::string& legacy_file);
 
-// SIGKILL to all of it at once. False where that takes a newer kernel, or there is no group.
-bool kill_group(const CgroupPlace& place);
+// What the kernel has counted of a group that ran out of memory.
+struct OomCount {
+    uint64_t kills = 0;     // processes of the group that were killed
+    bool at_limit = false;  // it was the group's own limit, not one above it nor the host's memory
+    uint64_t limit = 0;     // in bytes; 0: none
+};
+
+// Zeros where the container has no group, or that no memory controller.
+OomCount count_oom(const CgroupPlace& place);
 
 }  // namespace pinfold

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/inotify.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,9 +13,7 @@
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
-#include "cgroup/legacy_oom.hpp"
-#include "cgroup/oom.hpp"
-#include "cgroup/processes.hpp"
+#include "cgroup/v1.hpp"
 
 namespace pinfold {
 
@@ -33,24 +30,6 @@ std::string read_again(const UniqueFd& file) {
     return got > 0 ? std::string(text.data(), size_t(got)) : std::string();
 }
 
-// The kernel tells of changes no more often than every 10 ms, later if need be; what it has not told when the group is
-// removed, it never tells.
-Result<UniqueFd> watch_removals(const std::string& directory) {
-    UniqueFd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-    if (!inotify || ::inotify_add_watch(inotify.get(), directory.c_str(), IN_DELETE | IN_ONLYDIR) < 0) {
-        return errno_error(concat("watch ", directory));
-    }
-    return inotify;
-}
-
-// Whether there was anything.
-bool discard(const UniqueFd& source) {
-    std::array<char, 4096> bytes{};
-    bool any = false;
-    while (::read(source.get(), bytes.data(), bytes.size()) > 0) any = true;
-    return any;
-}
-
 }  // namespace
 
 Result<GroupWatch> GroupWatch::create(const CgroupPlace& place) {
@@ -58,10 +37,12 @@ Result<GroupWatch> GroupWatch::create(const CgroupPlace& place) {
     watch.place_ = place;
     watch.group_ = TRY(open_group(place));
     const std::string directory = TRY(directory_of(place));
+    // The kernel tells of changes no more often than every 10 ms, later if need be; what it has not told when the group
+    // is removed, it never tells.
     watch.removals_ = TRY(watch_removals(directory.substr(0, directory.rfind('/'))));
     if (!place.mount.empty()) watch.events_ = TRY(open_at(watch.group_.get(), "cgroup.events", O_RDONLY));
     if (place.legacy.contains("memory")) {
-        LegacyOom oom = TRY(watch_legacy_oom(place));
+        V1Oom oom = TRY(watch_v1_oom(place));
         watch.memory_events_ = std::move(oom.control);
         watch.oom_signal_ = std::move(oom.signal);
     }

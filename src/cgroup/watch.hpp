@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "cgroup/deadline.hpp"
-#include "cgroup/place.hpp"
+#include "cgroup/control_files.hpp"
+#include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 

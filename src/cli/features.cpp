@@ -1,6 +1,6 @@
 // pinfold features: what this runtime can do, told from the tables that decide it.
 #include "base/strings.hpp"
-#include "cgroup/scope.hpp"
+#include "cgroup/systemd.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
 #include "json/writer.hpp"

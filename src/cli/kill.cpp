@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/strings.hpp"
-#include "cgroup/freeze.hpp"
-#include "cgroup/processes.hpp"
+#include "cgroup/cgroup.hpp"
+#include "cgroup/control_files.hpp"
 #include "cli/audited.hpp"
 #include "cli/verbs.hpp"
 #include "kernel/init_process.hpp"

@@ -1,5 +1,5 @@
 // pinfold pause, and its way back, resume.
-#include "cgroup/freeze.hpp"
+#include "cgroup/cgroup.hpp"
 #include "cli/live.hpp"
 #include "cli/verbs.hpp"
 

@@ -9,7 +9,7 @@
 #include "base/fs.hpp"
 #include "base/process.hpp"
 #include "base/strings.hpp"
-#include "cgroup/processes.hpp"
+#include "cgroup/control_files.hpp"
 #include "cli/verbs.hpp"
 #include "json/writer.hpp"
 #include "state/store.hpp"

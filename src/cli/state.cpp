@@ -1,5 +1,5 @@
 // pinfold state.
-#include "cgroup/oom.hpp"
+#include "cgroup/usage.hpp"
 #include "cli/verbs.hpp"
 #include "state/record.hpp"
 #include "state/store.hpp"

@@ -1,12 +1,12 @@
 // pinfold update: new limits for a container, from a document, from options, or from both.
-#include "cgroup/update.hpp"
+#include "cgroup/cgroup.hpp"
 
 #include <algorithm>
 #include <cerrno>
 
 #include "base/strings.hpp"
 #include "base/units.hpp"
-#include "cgroup/read_limit.hpp"
+#include "cgroup/limit_files.hpp"
 #include "cli/audited.hpp"
 #include "cli/live.hpp"
 #include "cli/verbs.hpp"

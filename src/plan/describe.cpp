@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "base/strings.hpp"
-#include "cgroup/legacy_groups.hpp"
+#include "cgroup/path.hpp"
 
 namespace pinfold {
 

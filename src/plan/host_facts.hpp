@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "cgroup/layout.hpp"
+#include "cgroup/host.hpp"
 
 namespace pinfold {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/strings.hpp"
-#include "cgroup/legacy_groups.hpp"
+#include "cgroup/path.hpp"
 #include "plan/plan.hpp"
 
 namespace pinfold {

@@ -19,7 +19,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
-#include "cgroup/processes.hpp"
+#include "cgroup/control_files.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/namespaces.hpp"
 #include "kernel/selinux.hpp"

@@ -8,7 +8,6 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
-#include "cgroup/freeze.hpp"
 #include "kernel/init_process.hpp"
 #include "process/child.hpp"
 #include "process/hooks.hpp"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "cgroup/oom.hpp"
+#include "cgroup/usage.hpp"
 #include "pinfold/result.hpp"
 #include "plan/plan.hpp"
 

@@ -14,8 +14,8 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
-#include "cgroup/legacy_groups.hpp"
-#include "cgroup/oom.hpp"
+#include "cgroup/usage.hpp"
+#include "cgroup/v1.hpp"
 #include "kernel/capabilities.hpp"
 #include "sandbox/denials.hpp"
 #include "sandbox/supervise_job.hpp"
@@ -39,7 +39,10 @@ public:
         const std::string path = concat(container.path, '/', group.name_);
         if (container.mount.empty()) {
             const CgroupPlan plan{.place = {.path = path, .legacy = container.legacy}};
-            TRY(make_legacy_groups(plan, group.place_));
+            NewGroup made;
+            const Result<void> done = V1Groups(plan.place).make(plan, made);
+            group.place_ = std::move(made.made);
+            TRY(done);
             return group;
         }
         group.place_ = {.mount = container.mount, .path = path};

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cgroup/place.hpp"
+#include "cgroup/path.hpp"
 
 namespace pinfold {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cgroup/place.hpp"
+#include "cgroup/path.hpp"
 #include "kernel/made_root.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"

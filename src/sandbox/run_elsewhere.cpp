@@ -2,7 +2,6 @@
 #include "sandbox/run_elsewhere.hpp"
 
 #include "base/strings.hpp"
-#include "cgroup/oom.hpp"
 #include "cgroup/usage.hpp"
 #include "pinfold/generate.hpp"
 #include "sandbox/audit_job.hpp"

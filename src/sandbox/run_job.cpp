@@ -1,7 +1,6 @@
 // One job from its beginning to its end.
 #include "sandbox/run_job.hpp"
 
-#include "cgroup/oom.hpp"
 #include "cgroup/usage.hpp"
 #include "sandbox/audit_job.hpp"
 #include "sandbox/place_limits.hpp"

@@ -13,7 +13,7 @@
 
 #include <string>
 
-#include "cgroup/place.hpp"
+#include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "process/protocol.hpp"

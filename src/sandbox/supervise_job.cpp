@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
+#include "cgroup/cgroup.hpp"
 #include "cgroup/usage.hpp"
 #include "kernel/init_process.hpp"
 #include "process/keeper.hpp"

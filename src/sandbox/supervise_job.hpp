@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "cgroup/place.hpp"
+#include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
 #include "process/protocol.hpp"
 #include "process/supervise.hpp"

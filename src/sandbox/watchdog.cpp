@@ -15,8 +15,8 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
-#include "cgroup/processes.hpp"
-#include "cgroup/usage.hpp"
+#include "cgroup/cgroup.hpp"
+#include "cgroup/control_files.hpp"
 #include "kernel/init_process.hpp"
 #include "process/payload.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "cgroup/place.hpp"
+#include "cgroup/path.hpp"
 #include "kernel/child_guard.hpp"
 #include "pinfold/result.hpp"
 #include "process/protocol.hpp"

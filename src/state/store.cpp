@@ -20,7 +20,7 @@
 #include "base/log.hpp"
 #include "base/new_file.hpp"
 #include "base/strings.hpp"
-#include "cgroup/freeze.hpp"
+#include "cgroup/cgroup.hpp"
 #include "json/reader.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/namespaces.hpp"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "cgroup/limits.hpp"
-#include "cgroup/place.hpp"
+#include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 #include "pinfold/unique_fd.hpp"

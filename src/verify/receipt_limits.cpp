@@ -6,7 +6,7 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
-#include "cgroup/read_limit.hpp"
+#include "cgroup/limit_files.hpp"
 
 namespace pinfold {
 

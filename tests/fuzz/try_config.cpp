@@ -1,6 +1,6 @@
 // config.json, and the documents that exec and update get: read, checked and planned with, on several kinds of hosts.
 #include "cgroup/limits.hpp"
-#include "cgroup/scope_properties.hpp"
+#include "cgroup/systemd.hpp"
 #include "fuzz/target.hpp"
 #include "json/reader.hpp"
 #include "plan/dump.hpp"

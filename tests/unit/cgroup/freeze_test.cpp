@@ -1,5 +1,5 @@
 // Freezing real groups: what is in them and below stops, goes on again, and one that cannot be stopped is let go.
-#include "cgroup/freeze.hpp"
+#include "cgroup/cgroup.hpp"
 
 #include <linux/userfaultfd.h>
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
 // Device rules in the words of cgroup v1: they mean what the device program means.
-#include "cgroup/legacy_devices.hpp"
+#include "cgroup/v1_limits.hpp"
 
 #include <algorithm>
 #include <random>

@@ -1,14 +1,13 @@
 // Groups in cgroup v1: on made-up trees, and for real where this machine mounts some.
-#include "cgroup/legacy_groups.hpp"
+#include "cgroup/v1.hpp"
 
 #include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "cgroup/freeze.hpp"
-#include "cgroup/processes.hpp"
+#include "cgroup/cgroup.hpp"
+#include "cgroup/control_files.hpp"
 #include "cgroup/stats.hpp"
-#include "cgroup/update.hpp"
 #include "cgroup/watch.hpp"
 #include "real_group.hpp"
 #include "support/temp_dir.hpp"
@@ -118,18 +117,18 @@ TEST_CASE("legacy groups: one per hierarchy, with processors and memory passed d
     host.fill("cpuset/pinfold/web", {{"cpuset.cpus", "\n"}, {"cpuset.mems", "0\n"}, {"cgroup.procs", ""}});
     CgroupPlan plan;
     plan.place = host.place();
-    CgroupPlace made;
-    const auto done = make_legacy_groups(plan, made);
+    NewGroup group;
+    const auto done = V1Groups(plan.place).make(plan, group);
     CHECK_MESSAGE(done, (done ? "" : done.error().message));
     CHECK(get(host.file("cpuset/pinfold/cpuset.cpus")) == "0-3\n");
     CHECK(get(host.file("cpuset/pinfold/web/cpuset.cpus")) == "0-3\n");
     CHECK(get(host.file("cpuset/pinfold/web/cpuset.mems")) == "0\n");
     CHECK(fs::is_directory(host.file("cpu,cpuacct/pinfold/web")));
     // The one that was there before is not ours to remove.
-    CHECK(made.path == "/pinfold/web");
-    CHECK(made.legacy == StringMap{{"memory", host.file("memory")},
-                                   {"cpu", host.file("cpu,cpuacct")},
-                                   {"cpuacct", host.file("cpu,cpuacct")}});
+    CHECK(group.made.path == "/pinfold/web");
+    CHECK(group.made.legacy == StringMap{{"memory", host.file("memory")},
+                                         {"cpu", host.file("cpu,cpuacct")},
+                                         {"cpuacct", host.file("cpu,cpuacct")}});
 }
 
 TEST_CASE("legacy groups: what fails half-way leaves nothing") {

@@ -1,5 +1,5 @@
 // linux.resources to the control files of cgroup v1, and which limits go there.
-#include "cgroup/legacy_limits.hpp"
+#include "cgroup/v1_limits.hpp"
 
 #include "translation.hpp"
 

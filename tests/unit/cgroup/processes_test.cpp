@@ -1,5 +1,5 @@
 // Who is in a group: itself, the groups below, threaded ones, none.
-#include "cgroup/processes.hpp"
+#include "cgroup/control_files.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // How a limit that was written is told from what its control file says afterwards.
-#include "cgroup/read_limit.hpp"
+#include "cgroup/limit_files.hpp"
 
 #include <fstream>
 

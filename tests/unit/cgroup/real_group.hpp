@@ -17,7 +17,7 @@
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
-#include "cgroup/layout.hpp"
+#include "cgroup/host.hpp"
 
 namespace pinfold::testing {
 

@@ -1,14 +1,12 @@
 // Scopes as they are planned: names, places, properties; and what is known of systemd on this host.
-#include "cgroup/scope.hpp"
 #include <unistd.h>
+#include "cgroup/systemd.hpp"
 
 #include <algorithm>
 
 #include "base/strings.hpp"
+#include "cgroup/control_files.hpp"
 #include "cgroup/plan.hpp"
-#include "cgroup/processes.hpp"
-#include "cgroup/scope_name.hpp"
-#include "cgroup/scope_properties.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;

@@ -1,5 +1,5 @@
 // Updates: halves completed with what the group has, all or nothing, and devices on a real group.
-#include "cgroup/update.hpp"
+#include "cgroup/cgroup.hpp"
 
 #include <sys/sysmacros.h>
 

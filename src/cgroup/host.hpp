@@ -1,13 +1,21 @@
-// Where this host keeps its cgroup hierarchies.
+// Where this host keeps its cgroup hierarchies, and systemd its slices in them.
 #pragma once
 
-#include <string>
+#include <sys/types.h>
 
-#include "cgroup/systemd_host.hpp"
+#include <string>
+#include <string_view>
+
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 
 namespace pinfold {
+
+struct SystemdHost {
+    bool running = false;
+    bool user = false;  // the caller's own manager, not the system's
+    std::string top;    // the group that the manager's slices lie in: empty, or ".../user@1000.service"
+};
 
 struct CgroupHost {
     std::string mount;          // "/sys/fs/cgroup" or "/sys/fs/cgroup/unified"; empty: cgroup v2 is mounted at neither
@@ -22,5 +30,13 @@ struct CgroupHost {
 };
 
 Result<CgroupHost> find_cgroup_host();
+
+// `user`: the caller is not root on this host, so its own manager is meant.
+SystemdHost find_systemd_host(bool user);
+
+// The pure parts of that, from the texts of /proc/1/cgroup and /proc/self/uid_map.
+std::string system_manager_top(std::string_view group_of_init);
+std::string user_manager_top(std::string_view system_top, uid_t uid);
+uid_t uid_on_host(std::string_view uid_map, uid_t uid);
 
 }  // namespace pinfold

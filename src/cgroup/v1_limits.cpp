@@ -1,10 +1,11 @@
 // linux.resources as writes to the control files of cgroup v1, whose units are the specification's own.
-#include "cgroup/legacy_limits.hpp"
+#include "cgroup/v1_limits.hpp"
 
 #include <algorithm>
 
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
+#include "cgroup/device_program.hpp"
 
 namespace pinfold {
 
@@ -22,57 +23,44 @@ std::optional<int64_t> as_signed(std::optional<uint64_t> value) {
     return static_cast<int64_t>(std::min<uint64_t>(*value, INT64_MAX));
 }
 
-class WriteList {
-public:
-    void add(CgroupWrite write) { writes_.push_back(std::move(write)); }
-    void add(std::string_view property, std::string file, std::string value) {
-        add_twins(property, {std::move(file), std::move(value), {}});
+void add_plain(std::initializer_list<PlainLimit> limits, WriteList& writes) {
+    for (const PlainLimit& limit : limits) {
+        if (limit.value.value_or(0) == 0) continue;
+        writes.add(limit.property, limit.file, std::to_string(std::max<int64_t>(*limit.value, -1)));
     }
-    void add_twins(std::string_view property, CgroupWrite write) {
-        write.property = concat("linux.resources.", property);
-        add(std::move(write));
-    }
-    void add_plain(std::initializer_list<PlainLimit> limits) {
-        for (const PlainLimit& limit : limits) {
-            if (limit.value.value_or(0) == 0) continue;
-            add(limit.property, limit.file, std::to_string(std::max<int64_t>(*limit.value, -1)));
-        }
-    }
-    std::vector<CgroupWrite> take() { return std::move(writes_); }
-
-private:
-    std::vector<CgroupWrite> writes_;
-};
+}
 
 Result<void> add_memory(const MemoryLimits& memory, WriteList& writes) {
     TRY(check_swap(memory));
     // How the limits below count: it cannot change once there are groups below.
     if (memory.use_hierarchy.value_or(false)) writes.add("memory.useHierarchy", "memory.use_hierarchy", "1");
-    writes.add_plain({{memory.limit, "memory.limit_in_bytes", "memory.limit"},
-                      {memory.swap, "memory.memsw.limit_in_bytes", "memory.swap"},
-                      {memory.reservation, "memory.soft_limit_in_bytes", "memory.reservation"},
-                      {memory.kernel, "memory.kmem.limit_in_bytes", "memory.kernel"},
-                      {memory.kernel_tcp, "memory.kmem.tcp.limit_in_bytes", "memory.kernelTCP"}});
+    add_plain({{memory.limit, "memory.limit_in_bytes", "memory.limit"},
+               {memory.swap, "memory.memsw.limit_in_bytes", "memory.swap"},
+               {memory.reservation, "memory.soft_limit_in_bytes", "memory.reservation"},
+               {memory.kernel, "memory.kmem.limit_in_bytes", "memory.kernel"},
+               {memory.kernel_tcp, "memory.kmem.tcp.limit_in_bytes", "memory.kernelTCP"}},
+              writes);
     if (memory.swappiness) writes.add("memory.swappiness", "memory.swappiness", std::to_string(*memory.swappiness));
     if (memory.disable_oom_killer.value_or(false)) writes.add("memory.disableOOMKiller", "memory.oom_control", "1");
     return {};
 }
 
 void add_cpu(const CpuLimits& cpu, WriteList& writes) {
-    writes.add_plain({{as_signed(cpu.shares), "cpu.shares", "cpu.shares"},
-                      {as_signed(cpu.period), "cpu.cfs_period_us", "cpu.period"},
-                      {cpu.quota, "cpu.cfs_quota_us", "cpu.quota"},
-                      {as_signed(cpu.burst), "cpu.cfs_burst_us", "cpu.burst"},
-                      {as_signed(cpu.realtime_period), "cpu.rt_period_us", "cpu.realtimePeriod"},
-                      {cpu.realtime_runtime, "cpu.rt_runtime_us", "cpu.realtimeRuntime"},
-                      {cpu.idle, "cpu.idle", "cpu.idle"}});
+    add_plain({{as_signed(cpu.shares), "cpu.shares", "cpu.shares"},
+               {as_signed(cpu.period), "cpu.cfs_period_us", "cpu.period"},
+               {cpu.quota, "cpu.cfs_quota_us", "cpu.quota"},
+               {as_signed(cpu.burst), "cpu.cfs_burst_us", "cpu.burst"},
+               {as_signed(cpu.realtime_period), "cpu.rt_period_us", "cpu.realtimePeriod"},
+               {cpu.realtime_runtime, "cpu.rt_runtime_us", "cpu.realtimeRuntime"},
+               {cpu.idle, "cpu.idle", "cpu.idle"}},
+              writes);
     if (!cpu.cpus.empty()) writes.add("cpu.cpus", "cpuset.cpus", cpu.cpus);
     if (!cpu.mems.empty()) writes.add("cpu.mems", "cpuset.mems", cpu.mems);
 }
 
 // The plain files went with the scheduler CFQ, in Linux 5.0; those of BFQ came before. A kernel may have both.
 void add_weight(const std::string& property, std::string_view suffix, const std::string& value, WriteList& writes) {
-    writes.add_twins(property, {concat("blkio.weight", suffix), value, {}, concat("blkio.bfq.weight", suffix), value});
+    writes.add(property, {concat("blkio.weight", suffix), value, {}, concat("blkio.bfq.weight", suffix), value});
 }
 
 void add_device_weight(const BlockIoDeviceWeight& device, const std::string& property, WriteList& writes) {
@@ -94,7 +82,7 @@ void add_throttles(const std::vector<BlockIoThrottle>& throttles, std::string_vi
 
 void add_block_io(const BlockIoLimits& io, WriteList& writes) {
     if (io.weight.value_or(0) != 0) add_weight("blockIO.weight", "", std::to_string(*io.weight), writes);
-    writes.add_plain({{io.leaf_weight, "blkio.leaf_weight", "blockIO.leafWeight"}});
+    add_plain({{io.leaf_weight, "blkio.leaf_weight", "blockIO.leafWeight"}}, writes);
     for (size_t i = 0; i < io.weight_device.size(); ++i) {
         add_device_weight(io.weight_device[i], concat("blockIO.weightDevice[", i, ']'), writes);
     }
@@ -108,13 +96,13 @@ void add_hugepages(const std::vector<HugepageLimit>& limits, WriteList& writes) 
     for (size_t i = 0; i < limits.size(); ++i) {
         const std::string limit = std::to_string(limits[i].limit);
         const std::string file = concat("hugetlb.", limits[i].page_size);
-        writes.add_twins(concat("hugepageLimits[", i, ']'),
-                         {file + ".limit_in_bytes", limit, {}, file + ".rsvd.limit_in_bytes", limit});
+        writes.add(concat("hugepageLimits[", i, ']'),
+                   {file + ".limit_in_bytes", limit, {}, file + ".rsvd.limit_in_bytes", limit});
     }
 }
 
 void add_network(const NetworkLimits& network, WriteList& writes) {
-    writes.add_plain({{network.class_id, "net_cls.classid", "network.classID"}});
+    add_plain({{network.class_id, "net_cls.classid", "network.classID"}}, writes);
     for (size_t i = 0; i < network.priorities.size(); ++i) {
         writes.add(concat("network.priorities[", i, ']'), "net_prio.ifpriomap",
                    concat(network.priorities[i].name, ' ', network.priorities[i].priority));
@@ -127,6 +115,110 @@ Result<void> add_common(const Resources& resources, WriteList& writes) {
     common.pids_limit = resources.pids_limit;
     common.rdma = resources.rdma;
     for (CgroupWrite& write : TRY(cgroup_writes(common))) writes.add(std::move(write));
+    return {};
+}
+
+// A group of cgroup v1 has one verdict for all devices, and a list of exceptions from it in which all entries count
+// alike. So the rules, of which a later one outdoes those before it, are first brought into that form.
+constexpr int64_t kAny = -1;
+
+// Access is of read and write alone: making a node is always allowed, since using it is what counts.
+struct Entry {
+    char type = 'c';
+    int64_t major = kAny;
+    int64_t minor = kAny;
+    std::string access = "rw";
+
+    bool covers(const Entry& other) const {
+        return type == other.type && (major == kAny || major == other.major) && (minor == kAny || minor == other.minor);
+    }
+    bool overlaps(const Entry& other) const {
+        const auto meet = [](int64_t a, int64_t b) { return a == kAny || b == kAny || a == b; };
+        return type == other.type && meet(major, other.major) && meet(minor, other.minor) &&
+               access.find_first_of(other.access) != std::string::npos;
+    }
+    std::string text() const {
+        const auto number = [](int64_t value) { return value == kAny ? std::string("*") : std::to_string(value); };
+        return concat(type, ' ', number(major), ':', number(minor), ' ', access);
+    }
+};
+
+class Verdicts {
+public:
+    Result<void> decide(bool allow, const Entry& entry) {
+        if (allow != otherwise_) {
+            add(entry);
+            return {};
+        }
+        for (Entry& exception : exceptions_) {
+            if (!entry.overlaps(exception)) continue;
+            if (!entry.covers(exception)) {
+                return plain_error(concat("linux.resources.devices: cgroup v1 cannot ", allow ? "allow" : "deny", " '",
+                                          entry.text(), "' and ", allow ? "deny" : "allow", " the rest of '",
+                                          exception.text(), "'"))
+                    .with_hint("name the devices one by one");
+            }
+            std::erase_if(exception.access, [&](char c) { return entry.access.find(c) != std::string::npos; });
+        }
+        std::erase_if(exceptions_, [](const Entry& exception) { return exception.access.empty(); });
+        return {};
+    }
+    void decide_all(bool allow) {
+        otherwise_ = allow;
+        exceptions_.clear();
+    }
+
+    // The kernel forgets a group's exceptions when it is told "a".
+    std::vector<CgroupWrite> writes() const {
+        const char* all = otherwise_ ? "devices.allow" : "devices.deny";
+        const char* some = otherwise_ ? "devices.deny" : "devices.allow";
+        std::vector<CgroupWrite> writes = {write(all, "a")};
+        for (const Entry& entry : exceptions_) writes.push_back(write(some, entry.text()));
+        if (otherwise_) return writes;
+        for (const char* node : {"c *:* m", "b *:* m"}) writes.push_back(write(some, node));
+        return writes;
+    }
+
+private:
+    // Engines list the standard devices as well.
+    void add(const Entry& entry) {
+        const bool known = std::ranges::any_of(exceptions_, [&](const Entry& other) {
+            return other.covers(entry) && entry.access.find_first_not_of(other.access) == std::string::npos;
+        });
+        if (!known) exceptions_.push_back(entry);
+    }
+
+    static CgroupWrite write(const char* file, std::string value) {
+        return {file, std::move(value), "linux.resources.devices"};
+    }
+
+    bool otherwise_ = false;
+    std::vector<Entry> exceptions_;
+};
+
+std::string access_of(const DeviceRule& rule) {
+    std::string access;
+    for (const char c : {'r', 'w'}) {
+        if (rule.access.empty() || rule.access.find(c) != std::string::npos) access += c;
+    }
+    return access;
+}
+
+// Engines write -1 for "any".
+Result<void> decide(const DeviceRule& rule, Verdicts& verdicts) {
+    Entry entry{rule.type, std::max(rule.major.value_or(kAny), kAny), std::max(rule.minor.value_or(kAny), kAny),
+                access_of(rule)};
+    if (entry.access.empty()) return {};
+    const bool any_type = rule.type != 'b' && rule.type != 'c';
+    const bool any_access = entry.access.size() == 2;
+    if (any_type && any_access && entry.major == kAny && entry.minor == kAny) {
+        verdicts.decide_all(rule.allow);
+        return {};
+    }
+    for (const char type : {'c', 'b'}) {
+        entry.type = type;
+        if (any_type || rule.type == type) TRY(verdicts.decide(rule.allow, entry));
+    }
     return {};
 }
 
@@ -212,6 +304,15 @@ Result<void> check_legacy_controllers(const std::vector<CgroupWrite>& writes, co
                               "' is mounted below /sys/fs/cgroup"))
         .with_hint(concat("mount it: mount -t cgroup -o ", names[0], " cgroup /sys/fs/cgroup/", names[0],
                           "; or drop the limit"));
+}
+
+Result<std::vector<CgroupWrite>> legacy_device_writes(std::span<const DeviceRule> rules) {
+    Verdicts verdicts;
+    for (const DeviceRule& rule : rules) TRY(decide(rule, verdicts));
+    for (const StandardDevice& device : kStandardDevices) {
+        TRY(verdicts.decide(true, {'c', device.major, device.minor}));
+    }
+    return verdicts.writes();
 }
 
 }  // namespace pinfold

@@ -1,6 +1,7 @@
 // Where a container's group is: what its record keeps, and what all later work on the group goes by.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "pinfold/spec.hpp"
@@ -15,5 +16,12 @@ struct CgroupPlace {
 
     bool exists() const { return !path.empty(); }
 };
+
+// The mounts of cgroup v1, each once: one hierarchy may have several controllers.
+inline std::set<std::string> legacy_mounts(const CgroupPlace& place) {
+    std::set<std::string> mounts;
+    for (const auto& [controller, mount] : place.legacy) mounts.insert(mount);
+    return mounts;
+}
 
 }  // namespace pinfold
