@@ -18,23 +18,24 @@ namespace pinfold {
 
 // What a start has made so far, also where it failed in the middle.
 struct NewGroup {
-    UniqueFd fd;       // a process can be cloned into it
-    CgroupPlace made;  // what was not there before, and goes if the start fails
+    UniqueFd fd;      // a process can be cloned into it
+    CgroupPath made;  // what was not there before, and goes if the start fails
 };
 
 class CgroupBackend {
 public:
-    explicit CgroupBackend(CgroupPlace place) : place_(std::move(place)) {}
+    explicit CgroupBackend(CgroupPath place) : place_(std::move(place)) {}
     CgroupBackend(const CgroupBackend&) = delete;
     CgroupBackend& operator=(const CgroupBackend&) = delete;
     virtual ~CgroupBackend() = default;
 
     virtual Result<void> make(const CgroupPlan& plan, NewGroup& group) = 0;
-    // The container's first process, which waits; and any later one, which a clone may have put into the group already.
+    // attach() takes the container's first process, which waits; add_process() any later one. A clone may have put
+    // either into the group already.
     virtual Result<void> attach(const CgroupPlan& /*plan*/, pid_t pid, NewGroup& /*group*/) { return add_process(pid); }
     virtual Result<void> add_process(pid_t pid) = 0;
 
-    // For updates, before the first of them: the descriptors that are opened here outlive `undo`.
+    // An update calls this first: the descriptors that are opened here must outlive `undo`.
     virtual Result<void> open() = 0;
     // Each takes its own part of the resources, and enters what it has written.
     virtual Result<void> update_limits(const DividedResources& resources, Undo& undo, GroupLimits& written) = 0;
@@ -50,7 +51,7 @@ public:
     virtual Result<void> remove_empty() = 0;
 
 protected:
-    const CgroupPlace place_;
+    const CgroupPath place_;
 };
 
 }  // namespace pinfold

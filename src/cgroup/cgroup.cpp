@@ -23,21 +23,21 @@ using Backends = std::vector<std::unique_ptr<CgroupBackend>>;
 
 // At least one. The first sees all processes of the container, so what concerns these alone (to freeze or to kill them)
 // is asked of it; the second, on a hybrid host, has the groups of cgroup v1 that hold some of the limits.
-Result<Backends> backends_of(CgroupPlace place) {
+Result<Backends> backends_of(CgroupPath place) {
     place.path = TRY(clean_cgroup_path(place.path));
     Backends backends;
     if (!place.scope.empty()) backends.push_back(std::make_unique<SystemdScope>(place));
     else if (!place.mount.empty()) backends.push_back(std::make_unique<V2Group>(place));
-    if (!place.legacy.empty() || backends.empty()) backends.push_back(std::make_unique<V1Groups>(place));
+    if (!place.v1.empty() || backends.empty()) backends.push_back(std::make_unique<V1Groups>(place));
     return backends;
 }
 
 // The host as it was when the container was created: its groups are where they are.
-CgroupHost host_of(const CgroupPlace& place) {
+CgroupHost host_of(const CgroupPath& place) {
     CgroupHost host;
     host.mount = place.mount;
-    host.legacy = place.legacy;
-    if (place.mount.empty() || place.legacy.empty()) return host;
+    host.v1 = place.v1;
+    if (place.mount.empty() || place.v1.empty()) return host;
     const Result<std::string> list = read_control(AT_FDCWD, concat(place.mount, "/cgroup.controllers"));
     if (list) host.controllers = *list;
     return host;
@@ -59,7 +59,7 @@ Result<Cgroup> Cgroup::create(const CgroupPlan& plan) {
     return std::move(made).error();
 }
 
-Result<void> Cgroup::admit(const CgroupPlan& plan, pid_t pid) {
+Result<void> Cgroup::attach(const CgroupPlan& plan, pid_t pid) {
     for (const auto& backend : TRY(backends_of(plan.place))) TRY(backend->attach(plan, pid, group_));
     return {};
 }
@@ -85,13 +85,13 @@ void Cgroup::remove() noexcept {
     if (const auto removed = remove_cgroup(group_.made); !removed) log_warning(removed.error().message);
 }
 
-Result<void> admit_process(const CgroupPlace& place, pid_t pid) {
+Result<void> add_process(const CgroupPath& place, pid_t pid) {
     if (!place.exists()) return {};
     for (const auto& backend : TRY(backends_of(place))) TRY(backend->add_process(pid));
     return {};
 }
 
-Result<void> update_cgroup(const CgroupPlace& place, const Resources& resources, const KeepLimits& keep) {
+Result<void> update_cgroup(const CgroupPath& place, const Resources& resources, const KeepLimits& keep) {
     const Backends backends = TRY(backends_of(place));
     const DividedResources divided = divide_resources(resources, host_of(place));
     for (const auto& backend : backends) TRY(backend->open());
@@ -104,51 +104,51 @@ Result<void> update_cgroup(const CgroupPlace& place, const Resources& resources,
     return {};
 }
 
-bool is_frozen(const CgroupPlace& place) {
+bool is_frozen(const CgroupPath& place) {
     const Result<Backends> backends = backends_of(place);
     return backends && backends->front()->is_frozen();
 }
 
-Result<void> freeze_group(const CgroupPlace& place, std::chrono::milliseconds patience) {
+Result<void> freeze_group(const CgroupPath& place, std::chrono::milliseconds patience) {
     const Backends backends = TRY(backends_of(place));
     return backends.front()->freeze(patience);
 }
 
-Result<void> thaw_group(const CgroupPlace& place, std::chrono::milliseconds patience) {
+Result<void> thaw_group(const CgroupPath& place, std::chrono::milliseconds patience) {
     const Backends backends = TRY(backends_of(place));
     return backends.front()->thaw(patience);
 }
 
-void let_die(const CgroupPlace& place) {
+void thaw_for_kill(const CgroupPath& place) {
     const Result<Backends> backends = backends_of(place);
     if (!backends) return;
     for (const auto& backend : *backends) backend->thaw_for_kill();
 }
 
-bool kill_group(const CgroupPlace& place) {
+bool kill_group(const CgroupPath& place) {
     const Result<Backends> backends = backends_of(place);
     return backends && backends->front()->kill();
 }
 
-Result<void> remove_cgroup(const CgroupPlace& place) {
+Result<void> remove_cgroup(const CgroupPath& place) {
     if (!place.exists()) return {};
     for (const auto& backend : TRY(backends_of(place))) TRY(backend->remove());
     remove_empty_home(place);
     return {};
 }
 
-Result<void> remove_empty_cgroup(const CgroupPlace& place) {
+Result<void> remove_empty_cgroup(const CgroupPath& place) {
     if (!place.exists()) return {};
     for (const auto& backend : TRY(backends_of(place))) TRY(backend->remove_empty());
     remove_empty_home(place);
     return {};
 }
 
-void remove_empty_home(const CgroupPlace& place) {
+void remove_empty_home(const CgroupPath& place) {
     const std::string& path = place.path;
     const size_t home = path.find(concat(kCgroupHome, '/'));  // below what was delegated to a normal user, if to one
     if (home == std::string::npos || !place.scope.empty()) return;  // slices are systemd's
-    std::set<std::string> mounts = legacy_mounts(place);
+    std::set<std::string> mounts = v1_mounts(place);
     if (!place.mount.empty()) mounts.insert(place.mount);
     for (const std::string& mount : mounts) {
         for (size_t end = path.rfind('/'); end >= home + kCgroupHome.size(); end = path.rfind('/', end - 1)) {

@@ -87,15 +87,15 @@ Result<std::string> read_long_control(int dir, const std::string& path) {
     return read_all(fd.get(), path);
 }
 
-Result<std::string> directory_of(const CgroupPlace& place) {
+Result<std::string> directory_of(const CgroupPath& place) {
     const std::string path = TRY(clean_cgroup_path(place.path));
-    if (!place.mount.empty() || place.legacy.empty()) return place.mount + path;
+    if (!place.mount.empty() || place.v1.empty()) return place.mount + path;
     // All of them hold the same processes; the freezer is the one that a payload is least likely to subdivide.
-    const auto freezer = place.legacy.find("freezer");
-    return (freezer == place.legacy.end() ? place.legacy.begin() : freezer)->second + path;
+    const auto freezer = place.v1.find("freezer");
+    return (freezer == place.v1.end() ? place.v1.begin() : freezer)->second + path;
 }
 
-Result<UniqueFd> open_group(const CgroupPlace& place) {
+Result<UniqueFd> open_group(const CgroupPath& place) {
     return open_at(AT_FDCWD, TRY(directory_of(place)), O_PATH | O_DIRECTORY);
 }
 
@@ -140,7 +140,7 @@ std::vector<pid_t> pids_in(std::string_view list) {
     return pids;
 }
 
-Result<std::vector<pid_t>> group_processes(const CgroupPlace& place) {
+Result<std::vector<pid_t>> group_processes(const CgroupPath& place) {
     const Result<UniqueFd> top = open_group(place);
     if (!top && has_vanished(top.error())) return std::vector<pid_t>();
     if (!top) return top.error();

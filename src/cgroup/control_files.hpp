@@ -19,8 +19,7 @@
 
 namespace pinfold {
 
-// The permissions of new groups.
-inline constexpr unsigned kCgroupMode = 0755;
+inline constexpr unsigned kCgroupMode = 0755;  // of new groups
 
 // A point in time that waiting for the kernel does not pass.
 class Deadline {
@@ -45,10 +44,10 @@ Result<std::string> read_long_control(int dir, const std::string& path);
 
 // The group's directory in cgroup v2, or in one of v1's hierarchies where there is no v2; and a handle (O_PATH) on it:
 // what is below it is reached by openat.
-Result<std::string> directory_of(const CgroupPlace& place);
-Result<UniqueFd> open_group(const CgroupPlace& place);
+Result<std::string> directory_of(const CgroupPath& place);
+Result<UniqueFd> open_group(const CgroupPath& place);
 
-// The error of a file or directory whose group has just been removed.
+// The error is that of a file or directory whose group has just been removed.
 bool has_vanished(const Error& error);
 
 // Makes a group by `make_once`, which makes those above it first. Other containers come and go meanwhile, and the last
@@ -75,7 +74,7 @@ std::vector<pid_t> pids_in(std::string_view list);
 
 // Every process in the group and in the groups below it, by pid in ascending order, as this PID namespace numbers them:
 // those that it does not see are left out. A group that is absent holds nobody.
-Result<std::vector<pid_t>> group_processes(const CgroupPlace& place);
+Result<std::vector<pid_t>> group_processes(const CgroupPath& place);
 
 // The group that a process is in, as cgroup v2 has it.
 Result<std::string> group_of(pid_t pid);

@@ -235,7 +235,7 @@ Result<UniqueFd> load_program(std::span<const bpf_insn> program) {
     return error;
 }
 
-// Beside what is attached already, or in the place of one of them.
+// Adds the program to what is attached already, or puts it in the place of one of them.
 Result<void> attach(int cgroup_fd, std::span<const bpf_insn> program, const UniqueFd& replaced) {
     const UniqueFd loaded = TRY(load_program(program));
     bpf_attr attributes{};

@@ -26,9 +26,9 @@ namespace {
 constexpr const char* kPure = "/sys/fs/cgroup";
 constexpr const char* kHybrid = "/sys/fs/cgroup/unified";
 
-constexpr const char* kLegacyControllers[] = {"blkio",      "cpu",     "cpuacct", "cpuset",  "devices",
-                                              "freezer",    "hugetlb", "memory",  "net_cls", "net_prio",
-                                              "perf_event", "pids",    "rdma"};
+constexpr const char* kV1Controllers[] = {"blkio",      "cpu",     "cpuacct", "cpuset",  "devices",
+                                          "freezer",    "hugetlb", "memory",  "net_cls", "net_prio",
+                                          "perf_event", "pids",    "rdma"};
 
 // What is simply not there, or not for us, is an answer. Anything else is none: limits must not go by a guess.
 Result<bool> answer(bool yes, const char* call, const std::string& path) {
@@ -52,9 +52,9 @@ std::string follow(const std::string& path) {
     return name.starts_with('/') ? std::string(name) : concat(kPure, '/', name);
 }
 
-Result<StringMap> find_legacy() {
+Result<StringMap> find_v1() {
     StringMap found;
-    for (const char* controller : kLegacyControllers) {
+    for (const char* controller : kV1Controllers) {
         const std::string path = concat(kPure, '/', controller);
         if (TRY(is_mounted(path, CGROUP_SUPER_MAGIC))) found[controller] = follow(path);
     }
@@ -100,18 +100,18 @@ std::vector<uint32_t> numbers_of(std::string_view line) {
 Result<CgroupHost> find_cgroup_host() {
     CgroupHost host;
     if (TRY(is_mounted(kPure, CGROUP2_SUPER_MAGIC))) host.mount = kPure;
-    else host.legacy = TRY(find_legacy());
+    else host.v1 = TRY(find_v1());
     if (host.mount.empty() && TRY(is_mounted(kHybrid, CGROUP2_SUPER_MAGIC))) host.mount = kHybrid;
     host.hybrid = host.mount == kHybrid;
-    if (host.hybrid && !host.legacy.empty()) {
+    if (host.hybrid && !host.v1.empty()) {
         host.controllers = TRY(read_control(AT_FDCWD, concat(host.mount, "/cgroup.controllers")));
     }
-    const std::string& top = host.mount.empty() && !host.legacy.empty() ? host.legacy.begin()->second : host.mount;
+    const std::string& top = host.mount.empty() && !host.v1.empty() ? host.v1.begin()->second : host.mount;
     host.writable = !top.empty() && TRY(is_writable(top));
     if (host.writable || host.mount.empty()) return host;
     host.home = TRY(find_delegated(host.mount));
     host.writable = !host.home.empty();
-    if (host.writable) host.legacy.clear();  // nobody delegates those: it would not be safe
+    if (host.writable) host.v1.clear();  // nobody delegates those: it would not be safe
     return host;
 }
 

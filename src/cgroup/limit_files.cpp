@@ -180,10 +180,10 @@ std::optional<LimitFound> read_file_of(const std::string& directory, const std::
 
 Result<void> write_limit(int group, const CgroupWrite& write) {
     Result<void> written = write_file_at(group, write.file, write.value);
-    if (!write.twin_file.empty() && (written || is_of_no_use(written))) {
-        const Result<void> twin = write_file_at(group, write.twin_file, write.twin_value);
-        if (twin) return {};
-        if (!is_of_no_use(twin)) return explain(twin.error(), write);
+    if (!write.alternate_file.empty() && (written || is_of_no_use(written))) {
+        const Result<void> alternate = write_file_at(group, write.alternate_file, write.alternate_value);
+        if (alternate) return {};
+        if (!is_of_no_use(alternate)) return explain(alternate.error(), write);
     }
     if (written || (written.error().code == ENOENT && is_met_without_swap(write))) return {};
     return explain(std::move(written).error(), write);
@@ -200,10 +200,10 @@ Undo::~Undo() {
 Result<void> Undo::set(int group, const CgroupWrite& write) {
     const auto before = static_cast<ptrdiff_t>(old_.size());
     remember(group, write.file, write.value);
-    if (!write.twin_file.empty()) remember(group, write.twin_file, write.twin_value);
+    if (!write.alternate_file.empty()) remember(group, write.alternate_file, write.alternate_value);
     Result<void> written = write_limit(group, write);
     // What is refused has changed nothing, unless it is one of two.
-    if (!written && write.twin_file.empty()) old_.erase(old_.begin() + before, old_.end());
+    if (!written && write.alternate_file.empty()) old_.erase(old_.begin() + before, old_.end());
     return written;
 }
 
@@ -215,9 +215,9 @@ void Undo::remember(int group, const std::string& file, const std::string& value
 std::optional<LimitFound> read_limit(const std::string& directory, const CgroupWrite& write) {
     std::optional<LimitFound> found = read_file_of(directory, write.file, write.value);
     if (found && found->holds) return found;
-    if (!write.twin_file.empty()) {
-        std::optional<LimitFound> twin = read_file_of(directory, write.twin_file, write.twin_value);
-        if (twin && (twin->holds || !found)) return twin;
+    if (!write.alternate_file.empty()) {
+        std::optional<LimitFound> alternate = read_file_of(directory, write.alternate_file, write.alternate_value);
+        if (alternate && (alternate->holds || !found)) return alternate;
     }
     if (found) return found;
     if (can_only_be_written(concat(directory, '/', write.file)) || is_met_without_swap(write)) return std::nullopt;

@@ -189,8 +189,8 @@ Result<void> check_usage(const MemoryNow& now, const MemoryLimits& memory) {
 Result<void> complete_swap(const MemoryNow& now, MemoryLimits& memory) {
     const int64_t limit = memory.limit.value_or(0);
     if (limit == 0 || memory.swap.value_or(0) != 0) return {};
-    if (limit < 0) memory.swap = kUnlimited;
-    if (limit < 0 || now.limit_with_swap == kUnlimited) return {};
+    if (limit < 0) memory.swap = kNoMaximum;
+    if (limit < 0 || now.limit_with_swap == kNoMaximum) return {};
     if (limit > now.limit_with_swap) {
         return plain_error(concat("linux.resources.memory.limit: ", limit, " is more than the ", now.limit_with_swap,
                                   " that memory and swap together may have"))
@@ -226,7 +226,7 @@ Result<void> check_swap(const MemoryLimits& memory) {
     return {};
 }
 
-Result<std::vector<CgroupWrite>> cgroup_writes(const Resources& resources) {
+Result<std::vector<CgroupWrite>> v2_writes(const Resources& resources) {
     WriteList writes;
     TRY(refuse_v1_only(resources));
     TRY(add_memory(resources.memory, writes));
@@ -242,7 +242,7 @@ Result<std::vector<CgroupWrite>> cgroup_writes(const Resources& resources) {
     return writes.take();
 }
 
-bool is_kernel_default(const CgroupWrite& write) {
+bool is_v2_default(const CgroupWrite& write) {
     static const std::pair<std::string_view, std::string> kDefaults[] = {
         {"memory.max", "max"}, {"memory.swap.max", "max"}, {"pids.max", "max"},
         {"cpu.idle", "0"},     {"cpu.max.burst", "0"},     {"cpu.max", concat("max ", kDefaultPeriod)},
@@ -275,7 +275,7 @@ std::string properties_of(const std::vector<CgroupWrite>& writes) {
 
 Result<void> complete_memory(const MemoryNow& now, MemoryLimits& memory) {
     const bool swap_alone = memory.limit.value_or(0) == 0 && memory.swap.value_or(0) > 0;
-    if (swap_alone && now.limit != kUnlimited) memory.limit = now.limit;
+    if (swap_alone && now.limit != kNoMaximum) memory.limit = now.limit;
     TRY(complete_swap(now, memory));
     return check_usage(now, memory);
 }

@@ -17,14 +17,14 @@ struct CgroupWrite {
     std::string property;  // "linux.resources.memory.limit": what an error names
 
     // Another file for the same property. Both are set where the kernel has both, and one of them is enough.
-    std::string twin_file{};
-    std::string twin_value{};
+    std::string alternate_file{};
+    std::string alternate_value{};
 };
 
 // The limits of a container: what its groups were told, in the order in which they were.
 struct GroupLimits {
-    std::vector<CgroupWrite> unified;
-    std::vector<CgroupWrite> legacy;  // cgroup v1
+    std::vector<CgroupWrite> v2;
+    std::vector<CgroupWrite> v1;
 };
 
 // Collects writes; the properties are named below "linux.resources.".
@@ -39,17 +39,17 @@ private:
     std::vector<CgroupWrite> writes_;
 };
 
-// In the order in which they have to be written. Zeros mean "not set", as engines send them. An error where the
-// numbers contradict each other or where cgroup v2 has nothing that could enforce the property.
+// The writes come in the order in which they have to be made. Zeros mean "not set", as engines send them. An error
+// where the numbers contradict each other or where cgroup v2 has nothing that could enforce the property.
 // memory.useHierarchy asks for nothing: cgroup v2 always counts groups below a group. memory.checkBeforeUpdate is
 // for updates alone.
-Result<std::vector<CgroupWrite>> cgroup_writes(const Resources& resources);
+Result<std::vector<CgroupWrite>> v2_writes(const Resources& resources);
 
 // An error where memory and swap, counted together in the specification, contradict each other.
 Result<void> check_swap(const MemoryLimits& memory);
 
 // The write leaves a new group as the kernel made it, so it asks for no controller.
-bool is_kernel_default(const CgroupWrite& write);
+bool is_v2_default(const CgroupWrite& write);
 
 // "memory" for "memory.max"; empty for "cgroup.*", which every group has.
 std::string_view controller_of(std::string_view file);
@@ -60,12 +60,12 @@ std::vector<std::string> controllers_of(const std::vector<CgroupWrite>& writes);
 // "linux.resources.memory.limit, linux.resources.pids.limit"
 std::string properties_of(const std::vector<CgroupWrite>& writes);
 
-inline constexpr int64_t kUnlimited = -1;
+inline constexpr int64_t kNoMaximum = -1;  // as the specification writes it
 
 // The memory that a group has, in bytes. The specification counts swap together with memory.
 struct MemoryNow {
-    int64_t limit = kUnlimited;
-    int64_t limit_with_swap = kUnlimited;
+    int64_t limit = kNoMaximum;
+    int64_t limit_with_swap = kNoMaximum;
     int64_t used = 0;
     int64_t used_with_swap = 0;
 };

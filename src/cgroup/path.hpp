@@ -8,19 +8,19 @@
 
 namespace pinfold {
 
-struct CgroupPlace {
+struct CgroupPath {
     std::string mount;  // of cgroup v2; empty: it is not mounted
     std::string path;   // below each mount, "/pinfold/web"; empty: the container has no group of its own
-    StringMap legacy;   // cgroup v1: controllers, each with the mount of its hierarchy
+    StringMap v1;       // controllers of cgroup v1, each with the mount of its hierarchy
     std::string scope;  // the systemd unit that the group belongs to; empty: pinfold makes and removes it
 
     bool exists() const { return !path.empty(); }
 };
 
 // The mounts of cgroup v1, each once: one hierarchy may have several controllers.
-inline std::set<std::string> legacy_mounts(const CgroupPlace& place) {
+inline std::set<std::string> v1_mounts(const CgroupPath& place) {
     std::set<std::string> mounts;
-    for (const auto& [controller, mount] : place.legacy) mounts.insert(mount);
+    for (const auto& [controller, mount] : place.v1) mounts.insert(mount);
     return mounts;
 }
 

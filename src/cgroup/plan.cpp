@@ -65,29 +65,29 @@ Result<CgroupPlan> plan_without_group(const std::vector<CgroupWrite>& writes, co
 }
 
 // What cgroup v1 is to enforce.
-Result<void> plan_legacy_writes(const Resources& resources, const StringMap& legacy, CgroupPlan& plan) {
-    plan.legacy_writes = TRY(legacy_writes(resources));
-    std::erase_if(plan.legacy_writes, is_legacy_default);
-    TRY(check_legacy_controllers(plan.legacy_writes, legacy));
+Result<void> plan_v1_writes(const Resources& resources, const StringMap& mounts, CgroupPlan& plan) {
+    plan.v1_writes = TRY(v1_writes(resources));
+    std::erase_if(plan.v1_writes, is_v1_default);
+    TRY(check_v1_controllers(plan.v1_writes, mounts));
     return {};
 }
 
-// By a program on the group in cgroup v2; only without one, by cgroup v1.
+// Devices are filtered by a program on the group in cgroup v2, and only without one by cgroup v1.
 Result<void> plan_device_access(const std::vector<DeviceRule>& rules, const CgroupHost& host, CgroupPlan& plan) {
     plan.device_rules = rules;
     if (allows_every_device(rules)) return {};
     plan.filter_devices = !host.mount.empty();
     if (plan.filter_devices) return {};
-    plan.device_writes = TRY(legacy_device_writes(rules));
-    return check_legacy_controllers(plan.device_writes, host.legacy);
+    plan.device_writes = TRY(v1_device_writes(rules));
+    return check_v1_controllers(plan.device_writes, host.v1);
 }
 
 // Where groups in cgroup v1 are made: to enter them costs more than the rest of a start, so only for those who use
 // them.
-StringMap plan_legacy_places(const Linux& config, const CgroupHost& host, const CgroupPlan& plan) {
-    const bool limited = !plan.legacy_writes.empty();
+StringMap plan_v1_mounts(const Linux& config, const CgroupHost& host, const CgroupPlan& plan) {
+    const bool limited = !plan.v1_writes.empty();
     const bool measured = !config.cgroups_path.empty();  // engines look for their statistics there
-    return host.mount.empty() || limited || measured ? host.legacy : StringMap();
+    return host.mount.empty() || limited || measured ? host.v1 : StringMap();
 }
 
 // A systemd triple (slice:prefix:name) without the systemd manager is a relative path like any other.
@@ -109,22 +109,22 @@ Result<void> plan_scope(const std::string& configured, const std::string& id, co
 
 Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const CgroupHost& host,
                                CgroupManager manager, bool new_user_namespace_or_rootless) {
-    if (manager == CgroupManager::systemd && !host.legacy.empty()) {
-        CgroupHost unified = host;  // a scope limits by cgroup v2 alone
-        unified.legacy.clear();
-        return plan_cgroup(config, id, unified, manager, new_user_namespace_or_rootless);
+    if (manager == CgroupManager::systemd && !host.v1.empty()) {
+        CgroupHost v2_only = host;  // a scope limits by cgroup v2 alone
+        v2_only.v1.clear();
+        return plan_cgroup(config, id, v2_only, manager, new_user_namespace_or_rootless);
     }
     CgroupPlan plan;
     const DividedResources divided = divide_resources(config.resources, host);
-    plan.writes = TRY(cgroup_writes(divided.unified));
-    std::erase_if(plan.writes, is_kernel_default);
-    TRY(plan_legacy_writes(divided.legacy, host.legacy, plan));
+    plan.writes = TRY(v2_writes(divided.v2));
+    std::erase_if(plan.writes, is_v2_default);
+    TRY(plan_v1_writes(divided.v1, host.v1, plan));
     const bool by_systemd = manager == CgroupManager::systemd;
     const std::string path =
         by_systemd ? "" : TRY_IN("linux.cgroupsPath", group_path(config.cgroups_path, id, host.home));
     if (const auto obstacle = find_obstacle(host, manager, path)) {
         const bool harmless = manager == CgroupManager::disabled || new_user_namespace_or_rootless;
-        plan.writes.insert(plan.writes.end(), plan.legacy_writes.begin(), plan.legacy_writes.end());
+        plan.writes.insert(plan.writes.end(), plan.v1_writes.begin(), plan.v1_writes.end());
         return plan_without_group(plan.writes, *obstacle, harmless);
     }
     plan.place.mount = host.mount;
@@ -133,7 +133,7 @@ Result<CgroupPlan> plan_cgroup(const Linux& config, const std::string& id, const
         TRY_IN("linux.cgroupsPath", plan_scope(config.cgroups_path, id, host.systemd, plan));
     } else {
         plan.place.path = path;
-        plan.place.legacy = plan_legacy_places(config, host, plan);
+        plan.place.v1 = plan_v1_mounts(config, host, plan);
     }
     plan.controllers = controllers_of(plan.writes);
     TRY(plan_device_access(config.resources.devices, host, plan));

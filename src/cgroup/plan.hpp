@@ -18,12 +18,12 @@ namespace pinfold {
 enum class CgroupManager : uint8_t { cgroupfs, systemd, disabled };
 
 struct CgroupPlan {
-    CgroupPlace place;                     // none: no group is made, the container stays in its caller's
+    CgroupPath place;                      // none: no group is made, the container stays in its caller's
     bool hybrid = false;                   // for the hint where a controller is missing
     std::vector<std::string> controllers;  // to enable in every group above
     std::vector<CgroupWrite> writes;
     std::vector<std::string> scope_properties;  // what place.scope is started with
-    std::vector<CgroupWrite> legacy_writes;     // to cgroup v1
+    std::vector<CgroupWrite> v1_writes;         // to cgroup v1
     std::vector<CgroupWrite> device_writes;     // to cgroup v1, where there is no v2 for a device program
     std::vector<DeviceRule> device_rules;       // oldest first, without the standard devices
     bool filter_devices = false;

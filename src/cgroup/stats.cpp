@@ -130,7 +130,7 @@ std::string number_list(std::string_view text) {
     return in_list(numbers);
 }
 
-std::string v1_cpu(const LegacyGroups& groups) {
+std::string v1_cpu(const V1GroupFds& groups) {
     const int account = groups.of("cpuacct");
     const Figures spent(account, "cpuacct.stat");
     const Figures stat(groups.of("cpu"), "cpu.stat");
@@ -259,15 +259,15 @@ std::string v1_huge_pages(int group) {
 
 }  // namespace
 
-std::string stats_to_json(int group, const LegacyGroups& legacy) {
-    const auto is_in = [&](const char* controller) { return legacy.of(controller) >= 0; };
+std::string stats_to_json(int group, const V1GroupFds& v1) {
+    const auto is_in = [&](const char* controller) { return v1.of(controller) >= 0; };
     return JsonObject()
-        .add("cpu", is_in("cpuacct") ? v1_cpu(legacy) : v2_cpu(group))
+        .add("cpu", is_in("cpuacct") ? v1_cpu(v1) : v2_cpu(group))
         .add("cpuset", "{}")
-        .add("memory", is_in("memory") ? v1_memory(legacy.of("memory")) : v2_memory(group))
-        .add("pids", pids(is_in("pids") ? legacy.of("pids") : group))
-        .add("blkio", is_in("blkio") ? v1_block_io(legacy.of("blkio")) : v2_block_io(group))
-        .add("hugetlb", is_in("hugetlb") ? v1_huge_pages(legacy.of("hugetlb")) : v2_huge_pages(group))
+        .add("memory", is_in("memory") ? v1_memory(v1.of("memory")) : v2_memory(group))
+        .add("pids", pids(is_in("pids") ? v1.of("pids") : group))
+        .add("blkio", is_in("blkio") ? v1_block_io(v1.of("blkio")) : v2_block_io(group))
+        .add("hugetlb", is_in("hugetlb") ? v1_huge_pages(v1.of("hugetlb")) : v2_huge_pages(group))
         .add("intel_rdt", "{}")
         .add("network_interfaces", "null")
         .text();

@@ -94,7 +94,7 @@ constexpr const char* kProgram = "pinfold-scope";
 constexpr std::chrono::seconds kAnswerPatience{15};
 constexpr size_t kMaxAnswer = 4096;
 
-// Beside pinfold, as in the build directory, or where it is installed; never where $PATH leads.
+// It is beside pinfold, as in the build directory, or where it is installed; never where $PATH leads.
 Result<std::string> find_program() {
     const std::string own = own_path();
     for (const std::string& path :
@@ -352,10 +352,10 @@ Result<void> SystemdScope::add_process(pid_t pid) {
 
 Result<void> SystemdScope::update_limits(const DividedResources& resources, Undo& undo, GroupLimits& written) {
     TRY(V2Group::update_limits(resources, undo, written));
-    const std::vector<std::string> properties = limit_properties(written.unified);
+    const std::vector<std::string> properties = limit_properties(written.v2);
     if (!properties.empty()) TRY(ask("set", properties));
     // What systemd writes on that occasion is what it knows, and rounded: the exact values are written once more.
-    for (const CgroupWrite& write : written.unified) TRY(write_limit(fd_.get(), write));
+    for (const CgroupWrite& write : written.v2) TRY(write_limit(fd_.get(), write));
     return {};
 }
 

@@ -17,16 +17,15 @@ struct GroupUsage {
     std::optional<uint64_t> read_bytes;
     std::optional<uint64_t> written_bytes;
 };
-GroupUsage measure_usage(const CgroupPlace& place);
-std::optional<uint64_t> measure_cpu(const CgroupPlace& place);
+GroupUsage measure_usage(const CgroupPath& place);
+std::optional<uint64_t> measure_cpu(const CgroupPath& place);
 
 // A limit as the kernel has it now: memory, pids, or cpu ("max" where there is none).
 struct GroupLimit {
     std::string value;
-    bool legacy = false;  // of cgroup v1
+    bool v1 = false;  // of cgroup v1
 };
-std::optional<GroupLimit> read_limit(const CgroupPlace& place, const std::string& unified_file,
-                                     const std::string& legacy_file);
+std::optional<GroupLimit> read_limit(const CgroupPath& place, const std::string& v2_file, const std::string& v1_file);
 
 // What the kernel has counted of a group that ran out of memory.
 struct OomCount {
@@ -36,6 +35,6 @@ struct OomCount {
 };
 
 // Zeros where the container has no group, or that no memory controller.
-OomCount count_oom(const CgroupPlace& place);
+OomCount count_oom(const CgroupPath& place);
 
 }  // namespace pinfold

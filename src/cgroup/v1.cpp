@@ -44,7 +44,7 @@ Result<void> inherit_cpuset(const std::string& group) {
     return {};
 }
 
-// With those above it. True: the group itself is a new one.
+// Makes the group, with those above it. True: the group itself is a new one.
 Result<bool> make_group_once(const std::string& mount, const std::string& path, bool has_cpuset) {
     for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
         const std::string group = mount + path.substr(0, end);
@@ -60,7 +60,7 @@ Result<bool> make_group_once(const std::string& mount, const std::string& path, 
 }
 
 // The payload would share the group with them.
-Result<void> refuse_other_processes(const CgroupPlace& group) {
+Result<void> refuse_other_processes(const CgroupPath& group) {
     const std::vector<pid_t> others = TRY(group_processes(group));
     if (others.empty()) return {};
     return plain_error("already holds processes").with_hint("choose another linux.cgroupsPath or container id");
@@ -70,7 +70,7 @@ Result<void> refuse_other_processes(const CgroupPlace& group) {
 Result<void> check_kernel_memory(int group, const CgroupWrite& write) {
     if (write.file != "memory.kmem.limit_in_bytes" || write.value == "-1") return {};
     const std::string kept = TRY_IN(write.property, read_control(group, write.file));
-    if (!is_legacy_unlimited(kept)) return {};
+    if (!is_v1_unlimited(kept)) return {};
     return plain_error(concat(write.property, ": this kernel does not limit its own memory apart from the rest"))
         .with_hint("leave it out: linux.resources.memory.limit counts the kernel's memory as well");
 }
@@ -78,7 +78,7 @@ Result<void> check_kernel_memory(int group, const CgroupWrite& write) {
 // The kernel keeps some pairs in step at every moment: memory within memory and swap, a burst within its quota, a quota
 // and its period within those of the group above. Which of two can go first depends on what is there; so what is
 // refused is tried again as long as anything else gets through.
-Result<void> write_limits(const LegacyGroups& groups, std::vector<CgroupWrite> writes, Undo& undo) {
+Result<void> write_limits(const V1GroupFds& groups, std::vector<CgroupWrite> writes, Undo& undo) {
     for (;;) {
         std::vector<CgroupWrite> refused;
         Result<void> why;
@@ -100,8 +100,8 @@ Result<void> write_limits(const LegacyGroups& groups, std::vector<CgroupWrite> w
 // No such file means that nothing is limited.
 int64_t current(int group, const std::string& file) {
     const Result<std::string> text = read_control(group, file);
-    if (!text || is_legacy_unlimited(*text)) return kUnlimited;
-    return parse_number<int64_t>(split(*text, '\n')[0]).value_or(kUnlimited);
+    if (!text || is_v1_unlimited(*text)) return kNoMaximum;
+    return parse_number<int64_t>(split(*text, '\n')[0]).value_or(kNoMaximum);
 }
 
 MemoryNow memory_now(int group) {
@@ -110,15 +110,15 @@ MemoryNow memory_now(int group) {
             std::max<int64_t>(0, current(group, "memory.memsw.usage_in_bytes"))};
 }
 
-// Zeros that take something back.
+// Adds the zeros that take something back.
 void add_zeros(const CpuLimits& cpu, std::vector<CgroupWrite>& writes) {
     if (cpu.burst == 0U) writes.push_back({"cpu.cfs_burst_us", "0", "linux.resources.cpu.burst"});
     if (cpu.idle == 0) writes.push_back({"cpu.idle", "0", "linux.resources.cpu.idle"});
 }
 
-Result<std::string> freezer_of(const CgroupPlace& place) {
-    const auto freezer = place.legacy.find("freezer");
-    if (freezer != place.legacy.end()) return directory_of({freezer->second, place.path, {}, {}});
+Result<std::string> freezer_of(const CgroupPath& place) {
+    const auto freezer = place.v1.find("freezer");
+    if (freezer != place.v1.end()) return directory_of({freezer->second, place.path, {}, {}});
     return plain_error("no freezer is mounted: neither cgroup v2 nor v1's freezer")
         .with_hint("mount -t cgroup -o freezer cgroup /sys/fs/cgroup/freezer, before containers are created");
 }
@@ -172,30 +172,30 @@ Result<void> remove_empty_group(const std::string& directory, const Deadline& de
 
 }  // namespace
 
-Result<LegacyGroups> LegacyGroups::open(const CgroupPlace& place) {
-    LegacyGroups groups;
-    for (const auto& [controller, mount] : place.legacy) {
+Result<V1GroupFds> V1GroupFds::open(const CgroupPath& place) {
+    V1GroupFds groups;
+    for (const auto& [controller, mount] : place.v1) {
         groups.by_controller_[controller] = TRY(open_group({mount, place.path, {}, {}}));
     }
     return groups;
 }
 
-int LegacyGroups::of(std::string_view file) const {
+int V1GroupFds::of(std::string_view file) const {
     const auto found = by_controller_.find(controller_of(file));
     return found == by_controller_.end() ? -1 : found->second.get();
 }
 
-Result<void> V1Groups::make_groups(CgroupPlace& made) const {
-    const auto cpuset = place_.legacy.find("cpuset");
-    for (const std::string& mount : legacy_mounts(place_)) {
-        const bool has_cpuset = cpuset != place_.legacy.end() && cpuset->second == mount;
+Result<void> V1Groups::make_groups(CgroupPath& made) const {
+    const auto cpuset = place_.v1.find("cpuset");
+    for (const std::string& mount : v1_mounts(place_)) {
+        const bool has_cpuset = cpuset != place_.v1.end() && cpuset->second == mount;
         if (!TRY(make_group([&] { return make_group_once(mount, place_.path, has_cpuset); }))) {
             TRY_IN(concat("cgroup ", mount, place_.path), refuse_other_processes({mount, place_.path, {}, {}}));
             continue;
         }
         made.path = place_.path;
-        for (const auto& [controller, its_mount] : place_.legacy) {
-            if (its_mount == mount) made.legacy[controller] = mount;
+        for (const auto& [controller, its_mount] : place_.v1) {
+            if (its_mount == mount) made.v1[controller] = mount;
         }
     }
     return {};
@@ -203,8 +203,8 @@ Result<void> V1Groups::make_groups(CgroupPlace& made) const {
 
 // A payload would never run.
 Result<void> V1Groups::refuse_frozen() const {
-    const auto freezer = place_.legacy.find("freezer");
-    if (freezer == place_.legacy.end()) return {};
+    const auto freezer = place_.v1.find("freezer");
+    if (freezer == place_.v1.end()) return {};
     const std::string group = freezer->second + place_.path;
     const std::string state = TRY(read_control(AT_FDCWD, group + "/freezer.state"));
     if (state.starts_with("THAWED")) return {};
@@ -217,14 +217,14 @@ Result<void> V1Groups::make(const CgroupPlan& plan, NewGroup& group) {
     TRY(refuse_frozen());
     TRY(open());
     Undo undo;
-    TRY_IN(name(), write_limits(groups_, plan.legacy_writes, undo));
+    TRY_IN(name(), write_limits(groups_, plan.v1_writes, undo));
     for (const CgroupWrite& write : plan.device_writes) TRY_IN(name(), write_limit(groups_.of(write.file), write));
     undo.commit();
     return {};
 }
 
 Result<void> V1Groups::add_process(pid_t pid) {
-    for (const std::string& mount : legacy_mounts(place_)) {
+    for (const std::string& mount : v1_mounts(place_)) {
         const std::string group = mount + place_.path;
         TRY_IN(concat("cgroup ", group), write_file_at(AT_FDCWD, group + "/cgroup.procs", std::to_string(pid)));
     }
@@ -232,23 +232,23 @@ Result<void> V1Groups::add_process(pid_t pid) {
 }
 
 Result<void> V1Groups::open() {
-    groups_ = TRY(LegacyGroups::open(place_));
+    groups_ = TRY(V1GroupFds::open(place_));
     return {};
 }
 
 Result<void> V1Groups::update_limits(const DividedResources& divided, Undo& undo, GroupLimits& written) {
-    Resources resources = divided.legacy;
+    Resources resources = divided.v1;
     TRY(complete_memory(memory_now(groups_.of("memory")), resources.memory));
     if (resources.pids_limit == 0) resources.pids_limit.reset();
-    std::vector<CgroupWrite> writes = TRY(legacy_writes(resources));
+    std::vector<CgroupWrite> writes = TRY(v1_writes(resources));
     add_zeros(resources.cpu, writes);
     // Without the file, the group is as the kernel made it already.
     std::erase_if(writes, [&](const CgroupWrite& write) {
-        return is_legacy_default(write) && ::faccessat(groups_.of(write.file), write.file.c_str(), F_OK, 0) != 0;
+        return is_v1_default(write) && ::faccessat(groups_.of(write.file), write.file.c_str(), F_OK, 0) != 0;
     });
-    TRY(check_legacy_controllers(writes, place_.legacy));
+    TRY(check_v1_controllers(writes, place_.v1));
     TRY_IN(name(), write_limits(groups_, writes, undo));
-    written.legacy = std::move(writes);
+    written.v1 = std::move(writes);
     return {};
 }
 
@@ -276,8 +276,8 @@ private:
 };
 
 Result<void> V1Groups::update_devices(const DividedResources& resources) {
-    if (resources.legacy.devices.empty()) return {};
-    const std::vector<CgroupWrite> writes = TRY(legacy_device_writes(resources.legacy.devices));
+    if (resources.v1.devices.empty()) return {};
+    const std::vector<CgroupWrite> writes = TRY(v1_device_writes(resources.v1.devices));
     FreezeGuard frozen(*this);
     TRY(frozen.begin());
     for (const CgroupWrite& write : writes) TRY_IN(name(), write_limit(groups_.of(write.file), write));
@@ -332,7 +332,7 @@ Result<void> V1Groups::remove() {
     const Deadline deadline(kKillPatience);
     // Where there is a group in cgroup v2, it has had the same processes, and they have been killed there.
     if (place_.mount.empty()) kill_all(deadline);
-    for (const std::string& mount : legacy_mounts(place_)) {
+    for (const std::string& mount : v1_mounts(place_)) {
         const std::string group = mount + place_.path;
         TRY_IN(concat("remove cgroup ", group), remove_group(group, deadline));
     }
@@ -341,11 +341,11 @@ Result<void> V1Groups::remove() {
 
 Result<void> V1Groups::remove_empty() {
     const Deadline deadline(kDying);
-    for (const std::string& mount : legacy_mounts(place_)) TRY(remove_empty_group(mount + place_.path, deadline));
+    for (const std::string& mount : v1_mounts(place_)) TRY(remove_empty_group(mount + place_.path, deadline));
     return {};
 }
 
-void thaw_v1_tree(const CgroupPlace& place) {
+void thaw_v1_tree(const CgroupPath& place) {
     const Result<std::string> top = freezer_of(place);
     if (!top) return;
     std::vector<std::string> left = {*top};
@@ -362,9 +362,9 @@ void thaw_v1_tree(const CgroupPlace& place) {
     }
 }
 
-// By an eventfd that the group is told of.
-Result<V1Oom> watch_v1_oom(const CgroupPlace& place) {
-    const UniqueFd group = TRY(open_group({place.legacy.at("memory"), place.path, {}, {}}));
+// The group is told of an eventfd, which it signals.
+Result<V1Oom> watch_v1_oom(const CgroupPath& place) {
+    const UniqueFd group = TRY(open_group({place.v1.at("memory"), place.path, {}, {}}));
     V1Oom oom;
     oom.control = TRY(open_at(group.get(), "memory.oom_control", O_RDONLY));
     oom.signal = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -11,10 +11,10 @@
 
 namespace pinfold {
 
-// Those groups, opened. Which of them a control file is in follows from its name.
-class LegacyGroups {
+// Descriptors of those groups. Which of them a control file is in follows from its name.
+class V1GroupFds {
 public:
-    static Result<LegacyGroups> open(const CgroupPlace& place);
+    static Result<V1GroupFds> open(const CgroupPath& place);
 
     int of(std::string_view file) const;  // -1: its controller is not mounted
 
@@ -47,23 +47,23 @@ public:
 private:
     class FreezeGuard;
 
-    Result<void> make_groups(CgroupPlace& made) const;
+    Result<void> make_groups(CgroupPath& made) const;
     Result<void> refuse_frozen() const;
     void kill_all(const Deadline& deadline);
     std::string name() const { return "cgroup v1, group " + place_.path; }
 
-    LegacyGroups groups_;  // since open()
+    V1GroupFds groups_;  // since open()
 };
 
 // Thaws the group and all below it, as far as possible: what the freezer of cgroup v1 holds dies of SIGKILL only then.
 // Does nothing where the container is in no such freezer.
-void thaw_v1_tree(const CgroupPlace& place);
+void thaw_v1_tree(const CgroupPath& place);
 
 // How cgroup v1 tells that a group has run out of memory.
 struct V1Oom {
     UniqueFd control;  // memory.oom_control, which counts the kills
     UniqueFd signal;   // readable when the kernel is about to kill, and when the group is removed
 };
-Result<V1Oom> watch_v1_oom(const CgroupPlace& place);
+Result<V1Oom> watch_v1_oom(const CgroupPath& place);
 
 }  // namespace pinfold

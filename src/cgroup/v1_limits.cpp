@@ -114,7 +114,7 @@ Result<void> add_common(const Resources& resources, WriteList& writes) {
     Resources common;
     common.pids_limit = resources.pids_limit;
     common.rdma = resources.rdma;
-    for (CgroupWrite& write : TRY(cgroup_writes(common))) writes.add(std::move(write));
+    for (CgroupWrite& write : TRY(v2_writes(common))) writes.add(std::move(write));
     return {};
 }
 
@@ -226,11 +226,10 @@ Result<void> decide(const DeviceRule& rule, Verdicts& verdicts) {
 
 DividedResources divide_resources(const Resources& resources, const CgroupHost& host) {
     DividedResources divided;
-    const auto side = [&](std::string_view unified, const char* legacy) -> Resources& {
-        const bool is_legacy = host.mount.empty()
-                                   ? !host.legacy.empty()
-                                   : host.legacy.contains(legacy) && !has_word(host.controllers, unified);
-        return is_legacy ? divided.legacy : divided.unified;
+    const auto side = [&](std::string_view v2, const char* v1) -> Resources& {
+        const bool is_v1 =
+            host.mount.empty() ? !host.v1.empty() : host.v1.contains(v1) && !has_word(host.controllers, v2);
+        return is_v1 ? divided.v1 : divided.v2;
     };
     side("memory", "memory").memory = resources.memory;
     side("pids", "pids").pids_limit = resources.pids_limit;
@@ -246,13 +245,13 @@ DividedResources divide_resources(const Resources& resources, const CgroupHost& 
     Resources& cpuset = side("cpuset", "cpuset");
     cpuset.cpu.cpus = resources.cpu.cpus;
     cpuset.cpu.mems = resources.cpu.mems;
-    Resources& others = host.mount.empty() && !host.legacy.empty() ? divided.legacy : divided.unified;
+    Resources& others = host.mount.empty() && !host.v1.empty() ? divided.v1 : divided.v2;
     others.devices = resources.devices;
     others.unified = resources.unified;
     return divided;
 }
 
-Result<std::vector<CgroupWrite>> legacy_writes(const Resources& resources) {
+Result<std::vector<CgroupWrite>> v1_writes(const Resources& resources) {
     if (!resources.unified.empty()) {
         return plain_error(concat("linux.resources.unified.", resources.unified.begin()->first,
                                   ": needs cgroup v2, and this host mounts only v1"))
@@ -270,7 +269,7 @@ Result<std::vector<CgroupWrite>> legacy_writes(const Resources& resources) {
     return writes.take();
 }
 
-bool is_legacy_default(const CgroupWrite& write) {
+bool is_v1_default(const CgroupWrite& write) {
     static constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {
         {"memory.limit_in_bytes", "-1"},
         {"memory.memsw.limit_in_bytes", "-1"},
@@ -287,16 +286,16 @@ bool is_legacy_default(const CgroupWrite& write) {
            std::end(kDefaults);
 }
 
-bool is_legacy_unlimited(std::string_view text) {
+bool is_v1_unlimited(std::string_view text) {
     constexpr int64_t kLargestPage = 1 << 16;
     const int64_t number = parse_number<int64_t>(text.substr(0, text.find('\n'))).value_or(0);
     return number < 0 || number > INT64_MAX - kLargestPage;
 }
 
-Result<void> check_legacy_controllers(const std::vector<CgroupWrite>& writes, const StringMap& legacy) {
+Result<void> check_v1_controllers(const std::vector<CgroupWrite>& writes, const StringMap& mounts) {
     std::vector<CgroupWrite> missing;
     std::ranges::copy_if(writes, std::back_inserter(missing), [&](const CgroupWrite& write) {
-        return !legacy.contains(std::string(controller_of(write.file)));
+        return !mounts.contains(std::string(controller_of(write.file)));
     });
     if (missing.empty()) return {};
     const std::vector<std::string> names = controllers_of(missing);
@@ -306,7 +305,7 @@ Result<void> check_legacy_controllers(const std::vector<CgroupWrite>& writes, co
                           "; or drop the limit"));
 }
 
-Result<std::vector<CgroupWrite>> legacy_device_writes(std::span<const DeviceRule> rules) {
+Result<std::vector<CgroupWrite>> v1_device_writes(std::span<const DeviceRule> rules) {
     Verdicts verdicts;
     for (const DeviceRule& rule : rules) TRY(decide(rule, verdicts));
     for (const StandardDevice& device : kStandardDevices) {

@@ -50,7 +50,7 @@ std::vector<std::string> words_of(std::string_view list) {
     return words;
 }
 
-// What limits need must be passed on.
+// Passes on what limits need, or fails.
 Result<void> enable_needed(int mount, const std::string& group, std::string_view enabled, const CgroupPlan& plan) {
     const std::vector<std::string> missing = missing_words(enabled, plan.controllers);
     if (missing.empty()) return {};
@@ -110,7 +110,7 @@ Result<bool> make_group_once(int mount, const CgroupPlan& plan) {
 // "max" and no such file both mean that nothing is limited.
 int64_t current(int group, const std::string& file) {
     const Result<std::string> text = read_control(group, file);
-    return text ? parse_number<int64_t>(split(*text, '\n')[0]).value_or(kUnlimited) : kUnlimited;
+    return text ? parse_number<int64_t>(split(*text, '\n')[0]).value_or(kNoMaximum) : kNoMaximum;
 }
 
 MemoryNow memory_now(int group) {
@@ -118,8 +118,8 @@ MemoryNow memory_now(int group) {
     const int64_t swap = current(group, "memory.swap.max");
     const int64_t used = std::max<int64_t>(0, current(group, "memory.current"));
     const int64_t swapped = std::max<int64_t>(0, current(group, "memory.swap.current"));
-    const bool limited = limit != kUnlimited && swap != kUnlimited;
-    return {limit, limited ? limit + swap : kUnlimited, used, used + swapped};
+    const bool limited = limit != kNoMaximum && swap != kNoMaximum;
+    return {limit, limited ? limit + swap : kNoMaximum, used, used + swapped};
 }
 
 // The kernel has both in one file, "QUOTA PERIOD".
@@ -130,11 +130,11 @@ void complete_cpu(int group, CpuLimits& cpu) {
     if (has_quota == has_period || !text) return;
     const std::vector<std::string_view> words = split(split(*text, '\n')[0], ' ');
     if (words.size() != 2) return;
-    if (!has_quota) cpu.quota = parse_number<int64_t>(words[0]).value_or(kUnlimited);
+    if (!has_quota) cpu.quota = parse_number<int64_t>(words[0]).value_or(kNoMaximum);
     else cpu.period = parse_number<uint64_t>(words[1]);
 }
 
-// Zeros that take something back. An idle group has no weight, so it stops to be one before it gets one.
+// Adds the zeros that take something back. An idle group has no weight, so it stops to be one before it gets one.
 void add_zeros(const CpuLimits& cpu, std::vector<CgroupWrite>& writes) {
     if (cpu.burst == 0U) writes.push_back({"cpu.max.burst", "0", "linux.resources.cpu.burst"});
     if (cpu.idle == 0) writes.insert(writes.begin(), {"cpu.idle", "0", "linux.resources.cpu.idle"});
@@ -144,11 +144,11 @@ Result<std::vector<CgroupWrite>> plan_update(int group, Resources resources) {
     TRY(complete_memory(memory_now(group), resources.memory));
     complete_cpu(group, resources.cpu);
     if (resources.pids_limit == 0) resources.pids_limit.reset();
-    std::vector<CgroupWrite> writes = TRY(cgroup_writes(resources));
+    std::vector<CgroupWrite> writes = TRY(v2_writes(resources));
     add_zeros(resources.cpu, writes);
     // Without the file, the group is as the kernel made it already.
     std::erase_if(writes, [&](const CgroupWrite& write) {
-        return is_kernel_default(write) && ::faccessat(group, write.file.c_str(), F_OK, 0) != 0;
+        return is_v2_default(write) && ::faccessat(group, write.file.c_str(), F_OK, 0) != 0;
     });
     return writes;
 }
@@ -305,7 +305,7 @@ Result<void> V2Group::provide_controllers(const std::vector<CgroupWrite>& writes
     if (plan.controllers.empty()) return {};
     const UniqueFd top = TRY(open_at(AT_FDCWD, place_.mount, O_PATH | O_DIRECTORY));
     const Result<void> checked = check_controllers(top.get(), plan);
-    if (!checked && plan.hybrid && place_.legacy.empty()) {
+    if (!checked && plan.hybrid && place_.v1.empty()) {
         return Error(checked.error())
             .with_hint(
                 "what cgroup v1 has here is of use only to a container that was created with a limit, or with "
@@ -316,16 +316,16 @@ Result<void> V2Group::provide_controllers(const std::vector<CgroupWrite>& writes
 }
 
 Result<void> V2Group::update_limits(const DividedResources& resources, Undo& undo, GroupLimits& written) {
-    std::vector<CgroupWrite> writes = TRY(plan_update(fd_.get(), resources.unified));
+    std::vector<CgroupWrite> writes = TRY(plan_update(fd_.get(), resources.v2));
     TRY(provide_controllers(writes));
     sort_writes(fd_.get(), writes);
     for (const CgroupWrite& write : writes) TRY_IN(name(), undo.set(fd_.get(), write));
-    written.unified = std::move(writes);
+    written.v2 = std::move(writes);
     return {};
 }
 
 Result<void> V2Group::update_devices(const DividedResources& resources) {
-    const std::vector<DeviceRule>& rules = resources.unified.devices;
+    const std::vector<DeviceRule>& rules = resources.v2.devices;
     if (!rules.empty()) TRY_IN(name(), replace_device_program(fd_.get(), device_program(rules)));
     return {};
 }

@@ -32,7 +32,7 @@ std::string read_again(const UniqueFd& file) {
 
 }  // namespace
 
-Result<GroupWatch> GroupWatch::create(const CgroupPlace& place) {
+Result<GroupWatch> GroupWatch::create(const CgroupPath& place) {
     GroupWatch watch;
     watch.place_ = place;
     watch.group_ = TRY(open_group(place));
@@ -41,7 +41,7 @@ Result<GroupWatch> GroupWatch::create(const CgroupPlace& place) {
     // is removed, it never tells.
     watch.removals_ = TRY(watch_removals(directory.substr(0, directory.rfind('/'))));
     if (!place.mount.empty()) watch.events_ = TRY(open_at(watch.group_.get(), "cgroup.events", O_RDONLY));
-    if (place.legacy.contains("memory")) {
+    if (place.v1.contains("memory")) {
         V1Oom oom = TRY(watch_v1_oom(place));
         watch.memory_events_ = std::move(oom.control);
         watch.oom_signal_ = std::move(oom.signal);
@@ -51,7 +51,7 @@ Result<GroupWatch> GroupWatch::create(const CgroupPlace& place) {
 }
 
 // A group that was removed has nothing left to read.
-bool GroupWatch::is_deserted() {
+bool GroupWatch::is_empty() {
     if (events_) return !has_event(read_again(events_), "populated");
     const Result<std::vector<pid_t>> members = group_processes(place_);
     if (!members) return true;
@@ -74,10 +74,10 @@ uint64_t GroupWatch::oom_kills() {
 Result<GroupWatch::Event> GroupWatch::next(const Deadline& deadline) {
     for (;;) {
         // The end is looked for first and told last: what the kernel counted until then is told before.
-        const bool deserted = is_deserted();
+        const bool empty = is_empty();
         const uint64_t before = std::exchange(oom_kills_, oom_kills());
         if (oom_kills_ > before) return Event::oom;
-        if (deserted) return Event::deserted;
+        if (empty) return Event::empty;
         if (deadline.left_ms() == 0) return Event::none;
         TRY(await_change(deadline));
     }

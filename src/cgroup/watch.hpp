@@ -13,22 +13,22 @@ namespace pinfold {
 class GroupWatch {
 public:
     enum class Event : uint8_t {
-        none,      // before the deadline
-        oom,       // a process was killed for want of memory
-        deserted,  // the last process has gone, or the group itself
+        none,   // before the deadline
+        oom,    // a process was killed for want of memory
+        empty,  // the last process has gone, or the group itself
     };
 
-    static Result<GroupWatch> create(const CgroupPlace& place);
+    static Result<GroupWatch> create(const CgroupPath& place);
 
     int group() const noexcept { return group_.get(); }
     Result<Event> next(const Deadline& deadline);
 
 private:
-    bool is_deserted();
+    bool is_empty();
     uint64_t oom_kills();
     Result<void> await_change(const Deadline& deadline);
 
-    CgroupPlace place_;
+    CgroupPath place_;
     UniqueFd group_;
     UniqueFd events_;  // of cgroup v2; without, one process of the group at a time tells of its end
     UniqueFd member_;

@@ -41,17 +41,17 @@ Result<int> verb_events(const EventsOptions& options, const CommandLine& line) {
     const milliseconds interval = TRY(interval_of(options.interval));
     const ContainerRecord record = TRY(load_live(Operation::events, options.id, line)).record;
     GroupWatch watch = TRY(GroupWatch::create(record.cgroup));
-    const LegacyGroups legacy = TRY(LegacyGroups::open(record.cgroup));
+    const V1GroupFds v1 = TRY(V1GroupFds::open(record.cgroup));
     if (options.stats) {
-        TRY(print_stats(options.id, stats_to_json(watch.group(), legacy)));
+        TRY(print_stats(options.id, stats_to_json(watch.group(), v1)));
         return 0;
     }
     for (;;) {
         const Deadline deadline(interval);
         Event event = TRY(watch.next(deadline));
         for (; event == Event::oom; event = TRY(watch.next(deadline))) TRY(print_oom(options.id));
-        if (event == Event::deserted) return 0;
-        TRY(print_stats(options.id, stats_to_json(watch.group(), legacy)));
+        if (event == Event::empty) return 0;
+        TRY(print_stats(options.id, stats_to_json(watch.group(), v1)));
     }
 }
 

@@ -58,7 +58,7 @@ Error has_ended(const ContainerState& state) {
 Result<void> signal_init(const ContainerState& state, int signal) {
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     if (!init || !TRY(send_signal(init.get(), signal))) return has_ended(state);
-    if (signal == SIGKILL) let_die(state.record.cgroup);
+    if (signal == SIGKILL) thaw_for_kill(state.record.cgroup);
     return {};
 }
 
@@ -68,7 +68,7 @@ Result<void> signal_all(const ContainerState& state, int signal) {
     for (const pid_t pid : processes) {
         if (::kill(pid, signal) != 0 && errno != ESRCH) return errno_error(concat("send signal ", signal, " to ", pid));
     }
-    if (signal == SIGKILL) let_die(state.record.cgroup);
+    if (signal == SIGKILL) thaw_for_kill(state.record.cgroup);
     return {};
 }
 

@@ -111,8 +111,8 @@ Result<int> update_it(const UpdateOptions& options, const CommandLine& line, con
     TRY(check_policies(record, resources, line));
     const auto keep = [&](const GroupLimits& written) -> Result<void> {
         if (!record.limits) return {};
-        add_limits(written.unified, record.limits->unified);
-        add_limits(written.legacy, record.limits->legacy);
+        add_limits(written.v2, record.limits->v2);
+        add_limits(written.v1, record.limits->v1);
         Result<void> kept = replace_record(line.global.root, record);
         // It has ended meanwhile, perhaps of the new limit: nobody will ask what is due.
         if (!kept && kept.error().code == ENOENT) return {};

@@ -76,13 +76,14 @@ std::string mount_words(const MountRequest& mount) {
 
 std::string write_words(const CgroupWrite& write) {
     std::string words = concat(write.property, ": write ", quoted(write.value), " to ", write.file);
-    if (!write.twin_file.empty())
-        words += concat(", and ", quoted(write.twin_value), " to ", write.twin_file, ", as far as there are such");
+    if (!write.alternate_file.empty())
+        words +=
+            concat(", and ", quoted(write.alternate_value), " to ", write.alternate_file, ", as far as there are such");
     return words;
 }
 
 Actions describe_scope(const CgroupPlan& cgroup) {
-    const CgroupPlace& place = cgroup.place;
+    const CgroupPath& place = cgroup.place;
     Actions actions = {concat("let systemd start ", place.scope, ", the group ", place.mount, place.path)};
     for (const std::string& property : cgroup.scope_properties) actions.push_back(concat("with ", property));
     return actions;
@@ -92,7 +93,7 @@ Actions describe_own_group(const CgroupPlan& cgroup) {
     Actions actions;
     if (!cgroup.place.mount.empty())
         actions.push_back(concat("make the group ", cgroup.place.mount, cgroup.place.path));
-    for (const std::string& mount : legacy_mounts(cgroup.place))
+    for (const std::string& mount : v1_mounts(cgroup.place))
         actions.push_back(concat("make the group ", mount, cgroup.place.path));
     for (const std::string& controller : cgroup.controllers)
         actions.push_back(concat("enable the controller ", controller));
@@ -100,7 +101,7 @@ Actions describe_own_group(const CgroupPlan& cgroup) {
 }
 
 void add_limits(const CgroupPlan& cgroup, Actions& actions) {
-    for (const auto* writes : {&cgroup.writes, &cgroup.legacy_writes, &cgroup.device_writes}) {
+    for (const auto* writes : {&cgroup.writes, &cgroup.v1_writes, &cgroup.device_writes}) {
         for (const CgroupWrite& write : *writes) actions.push_back(write_words(write));
     }
     if (cgroup.filter_devices)
@@ -124,7 +125,7 @@ Actions describe_admission(const CgroupPlan& cgroup) {
         return actions;
     }
     Actions actions;
-    for (const std::string& mount : legacy_mounts(cgroup.place))
+    for (const std::string& mount : v1_mounts(cgroup.place))
         actions.push_back(concat("put the child into ", mount, cgroup.place.path));
     return actions;
 }

@@ -179,16 +179,16 @@ void finish_filesystem(MountRequest& request, const Mount& mount, const std::str
 }
 
 // The host's layout, with the container's own groups: what programs look for where there is cgroup v1.
-void finish_cgroup_tree(MountRequest& request, const CgroupPlace& place) {
+void finish_cgroup_tree(MountRequest& request, const CgroupPath& place) {
     const auto name_of = [](const std::string& mount) { return mount.substr(mount.rfind('/') + 1); };
     request.kind = MountRequest::Kind::cgroup_tree;
     request.filesystem.type = "tmpfs";
     request.filesystem.options = {{"mode", "755"}};
-    for (const std::string& mount : legacy_mounts(place)) {
+    for (const std::string& mount : v1_mounts(place)) {
         request.hierarchies.push_back({name_of(mount), mount + place.path});
     }
     if (!place.mount.empty()) request.hierarchies.push_back({name_of(place.mount), place.mount + place.path});
-    for (const auto& [controller, mount] : place.legacy) {
+    for (const auto& [controller, mount] : place.v1) {
         if (controller != name_of(mount)) request.hierarchy_links.push_back({controller, name_of(mount)});
     }
 }
@@ -200,7 +200,7 @@ bool has_namespace(const Linux& config, NamespaceType type) {
 
 // Mounting cgroup2 anew, outside of a cgroup namespace, would give its options to the host's own mount as well: what is
 // there already is bound instead, or in a user namespace, which is not to see it all, the container's part of it.
-void choose_cgroup_source(MountRequest& request, const Linux& config, const CgroupPlace& place) {
+void choose_cgroup_source(MountRequest& request, const Linux& config, const CgroupPath& place) {
     const bool own_part = has_namespace(config, NamespaceType::cgroup) || has_namespace(config, NamespaceType::user);
     if (own_part) request.cgroup_source = place.exists() ? place.mount + place.path : "";
     else request.cgroup_source = place.exists() ? place.mount : "/sys/fs/cgroup";
@@ -213,7 +213,7 @@ void finish_cgroup(MountRequest& request, const Linux& config, const CgroupPlan&
     request.filesystem.source = "cgroup";
     request.filesystem.attributes = request.change.set;
     request.change.set = request.change.clear = 0;
-    if (!cgroup.place.legacy.empty()) finish_cgroup_tree(request, cgroup.place);
+    if (!cgroup.place.v1.empty()) finish_cgroup_tree(request, cgroup.place);
     else choose_cgroup_source(request, config, cgroup.place);
 }
 

@@ -190,10 +190,10 @@ bool is_ending(int init, int code) {
 }
 
 // What clone3(2) knows nothing of. Without cgroup v2, a group of v1 is what --cgroup names.
-Result<void> admit(const CgroupPlace& container, const std::string& group, pid_t pid) {
-    CgroupPlace place = container;
+Result<void> admit(const CgroupPath& container, const std::string& group, pid_t pid) {
+    CgroupPath place = container;
     if (place.mount.empty() && !group.empty()) place.path += TRY_IN("--cgroup", clean_cgroup_path(group));
-    return admit_process(place, pid);
+    return add_process(place, pid);
 }
 
 // Limits, groups and scores that it gets are those of the process that it clones.

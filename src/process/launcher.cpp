@@ -288,9 +288,9 @@ Result<Started> start_in(const Launch& how, const StateDir& state, Cgroup& cgrou
         context.start_socket = TRY(take_step(Step::state, [&] { return state.make_start_socket(); }));
     Child child = TRY(take_step(Step::clone, [&] { return start_child(plan, ends, std::move(context), cgroup); }));
     const Channel& channel = ends.channel;
-    const CgroupPlace& place = plan.cgroup.place;
-    if (!place.legacy.empty() || !place.scope.empty())
-        TRY(take_step(Step::admit, [&] { return cgroup.admit(plan.cgroup, child.pid()); }));
+    const CgroupPath& place = plan.cgroup.place;
+    if (!place.v1.empty() || !place.scope.empty())
+        TRY(take_step(Step::admit, [&] { return cgroup.attach(plan.cgroup, child.pid()); }));
     TRY(prepare_child(plan, child.pid(), state, how.options.streams == nullptr));
     MovedDevices net_devices = TRY(move_net_devices(plan, child.pid()));
     if (plan.namespaces.joins(CLONE_NEWPID)) return start_inside(how, state, channel, child, std::move(net_devices));
@@ -334,7 +334,7 @@ bool starts_with(uint64_t limit, const Launch& how) {
     plan.net_devices.clear();
     plan.keeper.reset();
     plan.process.terminal = false;
-    for (std::vector<CgroupWrite>* writes : {&plan.cgroup.writes, &plan.cgroup.legacy_writes}) {
+    for (std::vector<CgroupWrite>* writes : {&plan.cgroup.writes, &plan.cgroup.v1_writes}) {
         for (CgroupWrite& write : *writes) {
             if (is_memory_limit(write)) write.value = std::to_string(limit);
         }
@@ -373,7 +373,7 @@ ContainerRecord make_record(const Plan& plan, const Spec& spec, StringMap annota
     record.rootfs = plan.root.path;
     record.created = rfc3339_now();
     record.cgroup = plan.cgroup.place;
-    record.limits = {plan.cgroup.writes, plan.cgroup.legacy_writes};
+    record.limits = {plan.cgroup.writes, plan.cgroup.v1_writes};
     record.owner = ::geteuid();
     record.poststart_hooks = !spec.hooks.poststart.empty();
     record.poststop_hooks = !spec.hooks.poststop.empty();

@@ -36,8 +36,8 @@ Result<Plan> plan_again(Spec spec, const ContainerRecord& record) {
     Plan plan = TRY(make_plan(spec, options, facts));
     plan.cgroup.place = record.cgroup;
     if (!record.limits) return plan;
-    plan.cgroup.writes = record.limits->unified;
-    plan.cgroup.legacy_writes = record.limits->legacy;
+    plan.cgroup.writes = record.limits->v2;
+    plan.cgroup.v1_writes = record.limits->v1;
     return plan;
 }
 
@@ -72,7 +72,7 @@ Result<void> kill_init(const ContainerState& state) {
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     if (!init) return {};
     if (!TRY(send_signal(init.get(), SIGKILL))) return {};
-    let_die(state.record.cgroup);
+    thaw_for_kill(state.record.cgroup);
     return await_end(init.get());
 }
 

@@ -20,7 +20,7 @@ constexpr uint64_t kPlenty = 256 << 20;
 // Whose words set the limit; an update's are not known.
 std::string limit_property(const Plan& plan) {
     std::vector<CgroupWrite> writes = plan.cgroup.writes;
-    writes.insert(writes.end(), plan.cgroup.legacy_writes.begin(), plan.cgroup.legacy_writes.end());
+    writes.insert(writes.end(), plan.cgroup.v1_writes.begin(), plan.cgroup.v1_writes.end());
     const auto found = std::find_if(writes.rbegin(), writes.rend(), is_memory_limit);
     return found == writes.rend() ? "linux.resources.memory.limit" : found->property;
 }

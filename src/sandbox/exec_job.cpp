@@ -32,13 +32,13 @@ namespace {
 // counted apart.
 class OwnGroup {
 public:
-    static Result<OwnGroup> create(const CgroupPlace& container) {
+    static Result<OwnGroup> create(const CgroupPath& container) {
         OwnGroup group;
         if (!container.exists()) return group;
         group.name_ = concat("exec-", ::getpid());
         const std::string path = concat(container.path, '/', group.name_);
         if (container.mount.empty()) {
-            const CgroupPlan plan{.place = {.path = path, .legacy = container.legacy}};
+            const CgroupPlan plan{.place = {.path = path, .v1 = container.v1}};
             NewGroup made;
             const Result<void> done = V1Groups(plan.place).make(plan, made);
             group.place_ = std::move(made.made);
@@ -51,7 +51,7 @@ public:
         return group;
     }
     OwnGroup(OwnGroup&& other) noexcept
-        : name_(std::move(other.name_)), place_(std::exchange(other.place_, CgroupPlace{})) {}
+        : name_(std::move(other.name_)), place_(std::exchange(other.place_, CgroupPath{})) {}
     OwnGroup& operator=(OwnGroup&&) = delete;
     ~OwnGroup() {
         if (!place_.exists()) return;
@@ -59,12 +59,12 @@ public:
     }
 
     const std::string& name() const { return name_; }
-    const CgroupPlace& place() const { return place_; }
+    const CgroupPath& place() const { return place_; }
 
 private:
     OwnGroup() = default;
     std::string name_;
-    CgroupPlace place_;
+    CgroupPath place_;
 };
 
 // A profile that notifies somebody else already is left to them. And a process that joins a container lets nobody but
@@ -111,7 +111,7 @@ private:
 
 Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
                           const ExecWatch& watch) {
-    const CgroupPlace& container = state.record.cgroup;
+    const CgroupPath& container = state.record.cgroup;
     std::optional<SeccompFilter> filter;
     if (can_report(plan.seccomp)) {
         filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, options.seccomp_cache));
@@ -183,7 +183,7 @@ Result<int> run_exec_relayed(ExecRequest request) {
     request.signals = signals.fd();
     StartedExec started = TRY(start_exec(request));
     const JobEnd end = TRY(supervise_job(
-        {started.child.pidfd.get(), nullptr, CgroupPlace{}, signals, streams, nullptr, std::nullopt, std::nullopt}));
+        {started.child.pidfd.get(), nullptr, CgroupPath{}, signals, streams, nullptr, std::nullopt, std::nullopt}));
     started.child.guard.release();  // it was reaped
     return end.payload->signaled ? 128 + end.payload->status : end.payload->status;
 }

@@ -150,7 +150,7 @@ bool share_all(pid_t one, pid_t other) { return ::syscall(SYS_kcmp, one, other, 
 
 }  // namespace
 
-std::optional<MemoryWatch> MemoryWatch::create(const CgroupPlace& group, pid_t keeper, uint64_t limit) {
+std::optional<MemoryWatch> MemoryWatch::create(const CgroupPath& group, pid_t keeper, uint64_t limit) {
     if (read_limit(group, "memory.max", "memory.limit_in_bytes")) return std::nullopt;
     if (!read_file(concat("/proc/", keeper, "/task/", keeper, "/children"))) return std::nullopt;
     return MemoryWatch(keeper, limit);

@@ -20,7 +20,7 @@ public:
     using Sizes = std::map<std::string, uint64_t>;  // of objects of shared memory, by device and inode
 
     // Nothing where a group holds the memory, or where this kernel does not tell whose children are whose.
-    static std::optional<MemoryWatch> create(const CgroupPlace& group, pid_t keeper, uint64_t limit);
+    static std::optional<MemoryWatch> create(const CgroupPath& group, pid_t keeper, uint64_t limit);
 
     // Anonymous and shared memory of all that descend from the keeper, each page counted once. Shared memory
     // counts by its size, touched or not: its pages stay when they are resident in no process. Below the limit it may

@@ -138,7 +138,7 @@ Result<void> make_mount_points(const RootFd& root, const std::vector<Mount>& mou
 
 }  // namespace
 
-OtherBundle plan_bundle(const ComposedJob& composed, const OtherRuntime& runtime, const CgroupPlace& group,
+OtherBundle plan_bundle(const ComposedJob& composed, const OtherRuntime& runtime, const CgroupPath& group,
                         const std::string& state_root) {
     OtherBundle bundle{composed.spec, composed.keeper.script, composed, state_root};
     Spec& spec = bundle.spec;

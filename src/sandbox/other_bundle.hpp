@@ -24,7 +24,7 @@ struct OtherBundle {
     std::string home;  // the state root, over which it is laid
 };
 
-OtherBundle plan_bundle(const ComposedJob& composed, const OtherRuntime& runtime, const CgroupPlace& group,
+OtherBundle plan_bundle(const ComposedJob& composed, const OtherRuntime& runtime, const CgroupPath& group,
                         const std::string& state_root);
 
 // Where the things are, below its home.

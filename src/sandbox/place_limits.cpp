@@ -78,7 +78,7 @@ std::string rlimit_of(pid_t pid, __rlimit_resource resource) {
 
 EnforcedLimit by_group(std::string name, std::string asked, const std::optional<GroupLimit>& limit) {
     if (!limit) return {std::move(name), std::move(asked), "", ""};
-    return {std::move(name), std::move(asked), limit->legacy ? "cgroup1" : "cgroup2", limit->value};
+    return {std::move(name), std::move(asked), limit->v1 ? "cgroup1" : "cgroup2", limit->value};
 }
 
 EnforcedLimit by_group_or_rlimit(std::string name, uint64_t asked, const std::optional<GroupLimit>& limit, pid_t pid,
@@ -156,7 +156,7 @@ Result<void> place_limits(const SandboxJob& job, const HostFacts& host, Spec& sp
 
 std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& plan, pid_t pid, bool watched) {
     const ResourceLimits& limits = job.limits;
-    const CgroupPlace& place = plan.cgroup.place;
+    const CgroupPath& place = plan.cgroup.place;
     const auto memory = read_limit(place, "memory.max", "memory.limit_in_bytes");
     const auto processes = read_limit(place, "pids.max", "pids.max");
     const bool own_network = plan.namespaces.creates(CLONE_NEWNET);
@@ -171,7 +171,7 @@ std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& p
     };
 }
 
-std::vector<EnforcedLimit> read_back_elsewhere(const SandboxJob& job, const CgroupPlace& place, pid_t pid) {
+std::vector<EnforcedLimit> read_back_elsewhere(const SandboxJob& job, const CgroupPath& place, pid_t pid) {
     const ResourceLimits& limits = job.limits;
     const std::string disk = disk_size(pid, job.writable_root);
     const std::string network = network_namespace(pid);

@@ -52,14 +52,14 @@ void forget_first_process(const GroupUsage& usage, SandboxResult& result) {
     if (!usage.peak_memory) result.peak_memory_bytes.reset();
 }
 
-std::optional<uint64_t> count_oom_kills(const CgroupPlace& group) {
+std::optional<uint64_t> count_oom_kills(const CgroupPath& group) {
     if (!read_limit(group, "memory.max", "memory.limit_in_bytes")) return std::nullopt;
     return count_oom(group).kills;
 }
 
 Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared, const SandboxSetting& setting,
                                    const OtherRuntime& runtime) {
-    const CgroupPlace& group = prepared.plan.cgroup.place;
+    const CgroupPath& group = prepared.plan.cgroup.place;
     const OtherBundle bundle = plan_bundle(prepared.composed, runtime, group, setting.state_root);
     const SignalForwarder signals = TRY(SignalForwarder::create());
     UniqueFd place = TRY(take_place(prepared.plan.id, setting, prepared.audit));

@@ -145,8 +145,8 @@ void Work::clean_up() const {
     kill_all();
     [[maybe_unused]] const auto deleted = call({"delete", "--force", job_.id}, {});
     kill_all();
-    CgroupPlace group = job_.group;
-    if (!group.legacy.empty()) group.legacy["name=systemd"] = "/sys/fs/cgroup/systemd";  // which others use as well
+    CgroupPath group = job_.group;
+    if (!group.v1.empty()) group.v1["name=systemd"] = "/sys/fs/cgroup/systemd";  // which others use as well
     if (const Result<void> removed = remove_cgroup(group); !removed) log_warning(removed.error().message);
     remove_empty_home(group);
 }

@@ -27,7 +27,7 @@ struct StewardJob {
     std::string id;
     const OtherRuntime& runtime;
     const OtherBundle& bundle;
-    CgroupPlace group;
+    CgroupPath group;
     JobStreams& streams;
 };
 

@@ -17,7 +17,7 @@ namespace pinfold {
 struct JobWatch {
     int process = -1;               // pidfd of a child of ours: the keeper or, without one, the payload
     const Channel* link = nullptr;  // to the keeper
-    CgroupPlace group;              // that all of it is in
+    CgroupPath group;               // that all of it is in
     const SignalForwarder& signals;
     JobStreams& streams;
     Denials* denials = nullptr;  // null: nobody listens

@@ -30,8 +30,7 @@ constexpr std::chrono::nanoseconds kGrace = 1s;  // for the supervisor to be the
 
 // Of what it inherits it keeps its end of the link. It has nothing more to do when there is neither a supervisor nor a
 // program.
-Result<void> stand_guard(const Channel& link, const CgroupPlace& group, bool marked,
-                         std::chrono::nanoseconds deadline) {
+Result<void> stand_guard(const Channel& link, const CgroupPath& group, bool marked, std::chrono::nanoseconds deadline) {
     const std::optional<Packet> mark = marked ? TRY(link.receive()) : std::nullopt;
     const std::optional<Packet> born = TRY(link.receive());
     if (!born) return {};
@@ -51,7 +50,7 @@ Result<void> stand_guard(const Channel& link, const CgroupPlace& group, bool mar
     return {};
 }
 
-[[noreturn]] void become_watchdog(const Channel& link, const CgroupPlace& group, bool marked,
+[[noreturn]] void become_watchdog(const Channel& link, const CgroupPath& group, bool marked,
                                   std::chrono::nanoseconds deadline) {
     ::setsid();
     reset_signals();
@@ -82,7 +81,7 @@ std::vector<pid_t> members_of(int cgroup_namespace) {
 
 }  // namespace
 
-Result<Watchdog> Watchdog::start(const CgroupPlace& group, bool marked, std::chrono::nanoseconds deadline) {
+Result<Watchdog> Watchdog::start(const CgroupPath& group, bool marked, std::chrono::nanoseconds deadline) {
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     const pid_t pid = ::fork();
     if (pid < 0) return errno_error("start a process: fork");
@@ -99,7 +98,7 @@ Result<void> Watchdog::watch(pid_t pid, int pidfd, int mark) const {
 }
 
 // Who forks meanwhile is found in the next round.
-void kill_everyone(const CgroupPlace& group, int mark) {
+void kill_everyone(const CgroupPath& group, int mark) {
     constexpr int kRounds = 100;
     if (kill_group(group)) return;
     for (int round = 0; round < kRounds; ++round) {

@@ -14,7 +14,7 @@ namespace pinfold {
 class Watchdog {
 public:
     // Before anything of the container is joined: it belongs to the host. It goes with this object.
-    static Result<Watchdog> start(const CgroupPlace& group, bool marked, std::chrono::nanoseconds deadline);
+    static Result<Watchdog> start(const CgroupPath& group, bool marked, std::chrono::nanoseconds deadline);
 
     // From now on it is up to it, too. `mark` is for one that was said to be marked.
     Result<void> watch(pid_t pid, int pidfd, int mark) const;
@@ -28,6 +28,6 @@ private:
 
 // SIGKILL to all that is in the group, also where the kernel cannot do that at once; or, without a group, to all that
 // is in the cgroup namespace that the descriptor is of.
-void kill_everyone(const CgroupPlace& group, int mark);
+void kill_everyone(const CgroupPath& group, int mark);
 
 }  // namespace pinfold

@@ -23,27 +23,27 @@ StringMap string_map(const Json& object, std::string_view key) {
     return strings;
 }
 
-std::string to_json(const CgroupPlace& place) {
+std::string to_json(const CgroupPath& place) {
     return JsonObject()
         .add_text("mount", place.mount)
         .add_text("path", place.path)
-        .add("legacy", json_map(place.legacy))
+        .add("legacy", json_map(place.v1))
         .add_text("scope", place.scope)
         .text();
 }
 
-CgroupPlace place_from_json(const Json& object) {
+CgroupPath place_from_json(const Json& object) {
     return {object.text("mount"), object.text("path"), string_map(object, "legacy"), object.text("scope")};
 }
 
 std::string to_json(const std::vector<CgroupWrite>& writes) {
     return json_array(writes, [](const CgroupWrite& write) {
-        return json_list({write.file, write.value, write.property, write.twin_file, write.twin_value});
+        return json_list({write.file, write.value, write.property, write.alternate_file, write.alternate_value});
     });
 }
 
 std::string to_json(const GroupLimits& limits) {
-    return JsonObject().add("unified", to_json(limits.unified)).add("legacy", to_json(limits.legacy)).text();
+    return JsonObject().add("unified", to_json(limits.v2)).add("legacy", to_json(limits.v1)).text();
 }
 
 std::vector<CgroupWrite> writes_from_json(const Json& object, std::string_view key) {

@@ -31,7 +31,7 @@ struct ContainerRecord {
     std::string bundle;
     std::string rootfs;
     std::string created;  // RFC 3339
-    CgroupPlace cgroup;
+    CgroupPath cgroup;
     // What was planned, and what `update` has changed since; nothing in the states of earlier versions.
     std::optional<GroupLimits> limits{};
     uid_t owner = 0;

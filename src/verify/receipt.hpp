@@ -19,7 +19,7 @@ Receipt read_receipt(const Plan& plan, pid_t pid);
 // Of one more process in a container.
 struct JoinedContainer {
     pid_t init;
-    const CgroupPlace& place;
+    const CgroupPath& place;
 };
 Receipt read_receipt(const ExecPlan& plan, const JoinedContainer& container, pid_t pid);
 
@@ -42,7 +42,7 @@ void add_joined_line(uint64_t namespaces, pid_t init, pid_t pid, Receipt& receip
 void add_file_lines(const Plan& plan, pid_t pid, Receipt& receipt);
 
 // The process is in the container's group, and the group has its limits.
-void add_membership_line(const CgroupPlace& place, pid_t pid, Receipt& receipt);
+void add_membership_line(const CgroupPath& place, pid_t pid, Receipt& receipt);
 void add_limit_lines(const CgroupPlan& plan, Receipt& receipt);
 
 inline ReceiptLine equal_line(std::string name, std::string planned, std::string found) {

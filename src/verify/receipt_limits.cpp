@@ -36,7 +36,7 @@ void add_limit(const std::string& directory, const CgroupWrite& write, Receipt& 
 
 }  // namespace
 
-void add_membership_line(const CgroupPlace& place, pid_t pid, Receipt& receipt) {
+void add_membership_line(const CgroupPath& place, pid_t pid, Receipt& receipt) {
     if (!place.exists()) return;
     const Result<std::string> list = read_file(concat("/proc/", pid, "/cgroup"));
     std::vector<std::string> elsewhere;
@@ -45,17 +45,17 @@ void add_membership_line(const CgroupPlace& place, pid_t pid, Receipt& receipt) 
         if (!is_at(group, place.path)) elsewhere.push_back(concat(group, controller.empty() ? "" : " of ", controller));
     };
     if (!place.mount.empty()) check("");
-    for (const auto& hierarchy : place.legacy) check(hierarchy.first);
+    for (const auto& hierarchy : place.v1) check(hierarchy.first);
     receipt.push_back(equal_line("cgroup", place.path, elsewhere.empty() ? place.path : join(elsewhere, ", ")));
 }
 
 void add_limit_lines(const CgroupPlan& plan, Receipt& receipt) {
-    const CgroupPlace& place = plan.place;
+    const CgroupPath& place = plan.place;
     if (!place.exists()) return;
     for (const CgroupWrite& write : lasting_writes(plan.writes)) add_limit(place.mount + place.path, write, receipt);
-    for (const CgroupWrite& write : lasting_writes(plan.legacy_writes)) {
-        const auto mount = place.legacy.find(std::string(controller_of(write.file)));
-        if (mount != place.legacy.end()) add_limit(mount->second + place.path, write, receipt);
+    for (const CgroupWrite& write : lasting_writes(plan.v1_writes)) {
+        const auto mount = place.v1.find(std::string(controller_of(write.file)));
+        if (mount != place.v1.end()) add_limit(mount->second + place.path, write, receipt);
     }
 }
 

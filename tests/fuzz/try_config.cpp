@@ -26,8 +26,7 @@ const std::vector<HostFacts>& hosts() {
     static const std::vector<HostFacts> all = {
         host_with(0, {.mount = "/sys/fs/cgroup"}),
         host_with(1000, {.mount = "/sys/fs/cgroup", .home = "/user.slice"}),
-        host_with(0,
-                  {.mount = "/sys/fs/cgroup/unified", .hybrid = true, .legacy = {{"memory", "/sys/fs/cgroup/memory"}}}),
+        host_with(0, {.mount = "/sys/fs/cgroup/unified", .hybrid = true, .v1 = {{"memory", "/sys/fs/cgroup/memory"}}}),
     };
     return all;
 }
@@ -76,7 +75,7 @@ void try_resources(std::string_view input) {
     const Resources resources = parse_resources(*json, problems);
     validate_resources(resources, "", problems);
     if (!problems.empty()) return check_problems(problems, *json);
-    const Result<std::vector<CgroupWrite>> writes = cgroup_writes(resources);
+    const Result<std::vector<CgroupWrite>> writes = v2_writes(resources);
     if (!writes) return check_refusal(writes.error());
     for (const CgroupWrite& write : *writes) {
         must_hold(write.file.find('/') == write.file.npos, "a limit is written to a file of the group's own");

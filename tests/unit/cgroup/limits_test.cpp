@@ -7,9 +7,9 @@ using namespace pinfold;
 
 namespace {
 
-std::string written(const Resources& resources) { return testing::words_of(cgroup_writes(resources)); }
+std::string written(const Resources& resources) { return testing::words_of(v2_writes(resources)); }
 
-void check(std::initializer_list<testing::TranslationCase> cases) { testing::check_translation(cgroup_writes, cases); }
+void check(std::initializer_list<testing::TranslationCase> cases) { testing::check_translation(v2_writes, cases); }
 
 std::string weight_for(uint64_t shares) {
     Resources resources;
@@ -176,7 +176,7 @@ TEST_CASE("limits: a refusal says what to do instead") {
     resources.cpu.realtime_runtime = 1;
     resources.cpu.realtime_period = 1;
     resources.memory.swappiness = 60;
-    const auto refused = cgroup_writes(resources);
+    const auto refused = v2_writes(resources);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().hint ==
           "leave it out; instead: limit swap with memory.swap, or set the host's vm.swappiness; use process.scheduler "
@@ -184,13 +184,13 @@ TEST_CASE("limits: a refusal says what to do instead") {
 }
 
 TEST_CASE("limits: what a new group has anyway") {
-    CHECK(is_kernel_default({"memory.max", "max", ""}));
-    CHECK(is_kernel_default({"pids.max", "max", ""}));
-    CHECK(is_kernel_default({"cpu.max", "max 100000", ""}));
-    CHECK(is_kernel_default({"cpu.idle", "0", ""}));
-    CHECK_FALSE(is_kernel_default({"cpu.max", "max 50000", ""}));
-    CHECK_FALSE(is_kernel_default({"memory.max", "4096", ""}));
-    CHECK_FALSE(is_kernel_default({"memory.low", "max", ""}));
+    CHECK(is_v2_default({"memory.max", "max", ""}));
+    CHECK(is_v2_default({"pids.max", "max", ""}));
+    CHECK(is_v2_default({"cpu.max", "max 100000", ""}));
+    CHECK(is_v2_default({"cpu.idle", "0", ""}));
+    CHECK_FALSE(is_v2_default({"cpu.max", "max 50000", ""}));
+    CHECK_FALSE(is_v2_default({"memory.max", "4096", ""}));
+    CHECK_FALSE(is_v2_default({"memory.low", "max", ""}));
 }
 
 TEST_CASE("limits: which controller a file belongs to") {

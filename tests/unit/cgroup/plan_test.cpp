@@ -186,23 +186,23 @@ TEST_CASE("plan: a hybrid host has groups in cgroup v1 only for those who use th
     const auto none = plan_for({}, host);
     REQUIRE(none);
     CHECK(none->place.mount == host.mount);
-    CHECK(none->place.legacy.empty());
+    CHECK(none->place.v1.empty());
 
     const auto limited = plan_for(with_limits(), host);
     REQUIRE(limited);
-    CHECK(limited->place.legacy == host.legacy);
+    CHECK(limited->place.v1 == host.v1);
     CHECK(limited->controllers == std::vector<std::string>{"cpu"});
-    CHECK(properties_of(limited->legacy_writes) == "linux.resources.memory.limit, linux.resources.pids.limit");
+    CHECK(properties_of(limited->v1_writes) == "linux.resources.memory.limit, linux.resources.pids.limit");
     CHECK(limited->filter_devices);
     CHECK(limited->device_writes.empty());
 
     Linux named;
     named.cgroups_path = "/docker/1";
-    CHECK(plan_for(named, host)->place.legacy == host.legacy);
+    CHECK(plan_for(named, host)->place.v1 == host.v1);
     CHECK_FALSE(plan_for({}, host, CgroupManager::disabled)->place.exists());
     CHECK_FALSE(plan_for(with_limits(), host, CgroupManager::disabled).has_value());
 
-    host.legacy.erase("pids");  // cgroup v2 is then asked for it, and refuses when the group is made
+    host.v1.erase("pids");  // cgroup v2 is then asked for it, and refuses when the group is made
     CHECK(plan_for(with_limits(), host)->controllers == std::vector<std::string>{"cpu", "pids"});
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("plan: a host with cgroup v1 alone") {
     REQUIRE(plan);
     CHECK(plan->place.exists());
     CHECK(plan->place.mount.empty());
-    CHECK(plan->place.legacy == host.legacy);
+    CHECK(plan->place.v1 == host.v1);
     CHECK_FALSE(plan->filter_devices);
     REQUIRE_FALSE(plan->device_writes.empty());
     CHECK(plan->device_writes[0].file == "devices.deny");
@@ -223,7 +223,7 @@ TEST_CASE("plan: a host with cgroup v1 alone") {
           "linux.resources.pids.limit: no cgroup v1 hierarchy with 'pids' is mounted below /sys/fs/cgroup");
 
     CgroupHost without = host;
-    without.legacy.erase("devices");
+    without.v1.erase("devices");
     CHECK_FALSE(plan_for({}, without).has_value());
     Linux privileged;
     privileged.resources.devices = {{true, 'a', {}, {}, "rwm"}};

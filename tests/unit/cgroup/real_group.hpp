@@ -43,7 +43,7 @@ public:
 
     const CgroupHost& host() const { return host_; }
     const std::string& path() const { return path_; }
-    CgroupPlace at(const std::string& below = "") const { return {host_.mount, path_ + below, {}, {}}; }
+    CgroupPath at(const std::string& below = "") const { return {host_.mount, path_ + below, {}, {}}; }
     std::string file(const std::string& name) const { return concat(host_.mount, path_, '/', name); }
 
     bool make(const std::string& below = "") const {

@@ -18,7 +18,8 @@ inline std::string words_of(const Result<std::vector<CgroupWrite>>& writes) {
     std::vector<std::string> items;
     for (const CgroupWrite& write : *writes) {
         items.push_back(concat(write.file, '=', write.value));
-        if (!write.twin_file.empty()) items.back() += concat(" or ", write.twin_file, '=', write.twin_value);
+        if (!write.alternate_file.empty())
+            items.back() += concat(" or ", write.alternate_file, '=', write.alternate_value);
     }
     return join(items, "; ");
 }

@@ -33,9 +33,9 @@ TEST_CASE("watch: quiet until the last process has gone") {
     CHECK(next(*watch, 20ms) == Event::none);
     ::kill(pid, SIGKILL);
     CHECK(outcome(pid) == -SIGKILL);
-    CHECK(next(*watch, 1h) == Event::deserted);
+    CHECK(next(*watch, 1h) == Event::empty);
     place.clear();  // another group of this name is not ours
-    CHECK(next(*watch, 1h) == Event::deserted);
+    CHECK(next(*watch, 1h) == Event::empty);
     CHECK_FALSE(GroupWatch::create(place.at("/none")).has_value());
 }
 
@@ -56,5 +56,5 @@ TEST_CASE("watch: a kill for want of memory is told before the end") {
               return 0;
           })) == -SIGKILL);
     CHECK(next(*watch, 1h) == Event::oom);
-    CHECK(next(*watch, 1h) == Event::deserted);
+    CHECK(next(*watch, 1h) == Event::empty);
 }

@@ -62,7 +62,7 @@ TEST_CASE("state: what was recorded comes back") {
     CHECK(loaded->record.bundle == "/b/\"quoted\"");
     CHECK(loaded->record.cgroup.mount == "/sys/fs/cgroup");
     CHECK(loaded->record.cgroup.path == "/pinfold/web");
-    CHECK(loaded->record.cgroup.legacy == StringMap{{"memory", "/sys/fs/cgroup/memory"}});
+    CHECK(loaded->record.cgroup.v1 == StringMap{{"memory", "/sys/fs/cgroup/memory"}});
     CHECK(loaded->record.cgroup.scope == "pinfold-web.scope");
     CHECK(loaded->record.annotations == record_of("web").annotations);
     CHECK(parse_json(state_to_json(*loaded), "state"));

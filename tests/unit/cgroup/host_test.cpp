@@ -30,8 +30,8 @@ TEST_CASE("layout: a user without rights finds it not writable") {
 
 TEST_CASE("layout: hierarchies of cgroup v1 have the controllers they are named after") {
     const CgroupHost host = find_cgroup_host().value();
-    if (host.legacy.empty()) SKIP_TEST("cgroup v1 is not mounted");
-    for (const auto& entry : host.legacy) {
+    if (host.v1.empty()) SKIP_TEST("cgroup v1 is not mounted");
+    for (const auto& entry : host.v1) {
         const std::string& controller = entry.first;
         const std::string& mount = entry.second;
         CAPTURE(controller);

@@ -7,7 +7,7 @@ using namespace pinfold;
 
 namespace {
 
-void check(std::initializer_list<testing::TranslationCase> cases) { testing::check_translation(legacy_writes, cases); }
+void check(std::initializer_list<testing::TranslationCase> cases) { testing::check_translation(v1_writes, cases); }
 
 Resources everything() {
     Resources r;
@@ -50,7 +50,7 @@ const char* const kAll = "memory cpu cpuset pids io hugetlb class priorities rdm
 
 }  // namespace
 
-TEST_CASE("legacy limits: nothing asked, nothing written") {
+TEST_CASE("v1 limits: nothing asked, nothing written") {
     check({{[](Resources&) {}, ""},
            {[](Resources& r) {  // zeros, as engines send them
                 r.memory.limit = r.memory.swap = r.memory.reservation = r.memory.kernel = r.memory.kernel_tcp = 0;
@@ -65,7 +65,7 @@ TEST_CASE("legacy limits: nothing asked, nothing written") {
             ""}});
 }
 
-TEST_CASE("legacy limits: memory") {
+TEST_CASE("v1 limits: memory") {
     check({{[](Resources& r) {
                 r.memory.limit = 100;
                 r.memory.swap = 150;
@@ -94,7 +94,7 @@ TEST_CASE("legacy limits: memory") {
             "swap together"}});
 }
 
-TEST_CASE("legacy limits: processors and processes") {
+TEST_CASE("v1 limits: processors and processes") {
     check({{[](Resources& r) {
                 r.cpu.shares = 512;
                 r.cpu.quota = 20000;
@@ -114,7 +114,7 @@ TEST_CASE("legacy limits: processors and processes") {
            {[](Resources& r) { r.pids_limit = -1; }, "pids.max=max"}});
 }
 
-TEST_CASE("legacy limits: devices, pages, network") {
+TEST_CASE("v1 limits: devices, pages, network") {
     check({{[](Resources& r) {
                 r.block_io.weight = 500;
                 r.block_io.leaf_weight = 300;
@@ -148,25 +148,25 @@ TEST_CASE("legacy limits: devices, pages, network") {
             "error: linux.resources.unified.memory.high: needs cgroup v2, and this host mounts only v1"}});
 }
 
-TEST_CASE("legacy limits: each goes where its controller is") {
+TEST_CASE("v1 limits: each goes where its controller is") {
     CgroupHost host;
     host.mount = "/v2";
-    CHECK(names(divide_resources(everything(), host).unified) == kAll);
+    CHECK(names(divide_resources(everything(), host).v2) == kAll);
 
     host.controllers = "hugetlb memory\n";
-    host.legacy = {{"memory", "/m"}, {"cpuset", "/c"}, {"net_cls", "/n"}, {"blkio", "/b"}};
+    host.v1 = {{"memory", "/m"}, {"cpuset", "/c"}, {"net_cls", "/n"}, {"blkio", "/b"}};
     const DividedResources hybrid = divide_resources(everything(), host);
-    CHECK(names(hybrid.legacy) == "cpuset io class");
-    CHECK(names(hybrid.unified) == "memory cpu pids hugetlb priorities rdma unified devices");
+    CHECK(names(hybrid.v1) == "cpuset io class");
+    CHECK(names(hybrid.v2) == "memory cpu pids hugetlb priorities rdma unified devices");
 
     host.mount.clear();
-    CHECK(names(divide_resources(everything(), host).legacy) == kAll);
-    host.legacy.clear();
-    CHECK(names(divide_resources(everything(), host).unified) == kAll);
+    CHECK(names(divide_resources(everything(), host).v1) == kAll);
+    host.v1.clear();
+    CHECK(names(divide_resources(everything(), host).v2) == kAll);
 }
 
-TEST_CASE("legacy limits: a controller that is nowhere is named") {
-    const auto writes = legacy_writes([] {
+TEST_CASE("v1 limits: a controller that is nowhere is named") {
+    const auto writes = v1_writes([] {
         Resources resources;
         resources.network.class_id = 1;
         resources.rdma = {{"mlx", {1, {}}}};
@@ -174,8 +174,8 @@ TEST_CASE("legacy limits: a controller that is nowhere is named") {
     }());
     REQUIRE(writes);
     const StringMap all = {{"net_cls", "/n"}, {"rdma", "/r"}};
-    CHECK(check_legacy_controllers(*writes, all).has_value());
-    const auto checked = check_legacy_controllers(*writes, {{"memory", "/m"}});
+    CHECK(check_v1_controllers(*writes, all).has_value());
+    const auto checked = check_v1_controllers(*writes, {{"memory", "/m"}});
     REQUIRE_FALSE(checked.has_value());
     CHECK(checked.error().message ==
           "linux.resources.network.classID, linux.resources.rdma.mlx: no cgroup v1 hierarchy with 'net_cls', 'rdma' is "
@@ -183,13 +183,13 @@ TEST_CASE("legacy limits: a controller that is nowhere is named") {
     CHECK(checked.error().hint.find("mount -t cgroup -o net_cls") != std::string::npos);
 }
 
-TEST_CASE("legacy limits: what a new group has anyway") {
-    CHECK(is_legacy_default({"memory.limit_in_bytes", "-1", ""}));
-    CHECK(is_legacy_default({"cpu.cfs_period_us", "100000", ""}));
-    CHECK_FALSE(is_legacy_default({"memory.limit_in_bytes", "1", ""}));
-    CHECK_FALSE(is_legacy_default({"memory.swappiness", "60", ""}));
-    CHECK(is_legacy_unlimited("9223372036854771712\n"));
-    CHECK(is_legacy_unlimited("-1\n"));
-    CHECK_FALSE(is_legacy_unlimited("67108864\n"));
-    CHECK_FALSE(is_legacy_unlimited("0\n"));
+TEST_CASE("v1 limits: what a new group has anyway") {
+    CHECK(is_v1_default({"memory.limit_in_bytes", "-1", ""}));
+    CHECK(is_v1_default({"cpu.cfs_period_us", "100000", ""}));
+    CHECK_FALSE(is_v1_default({"memory.limit_in_bytes", "1", ""}));
+    CHECK_FALSE(is_v1_default({"memory.swappiness", "60", ""}));
+    CHECK(is_v1_unlimited("9223372036854771712\n"));
+    CHECK(is_v1_unlimited("-1\n"));
+    CHECK_FALSE(is_v1_unlimited("67108864\n"));
+    CHECK_FALSE(is_v1_unlimited("0\n"));
 }

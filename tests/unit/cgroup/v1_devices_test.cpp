@@ -15,7 +15,7 @@ using namespace pinfold::testing;
 namespace {
 
 std::string written(std::initializer_list<DeviceRule> rules) {
-    const auto writes = legacy_device_writes(std::vector<DeviceRule>(rules));
+    const auto writes = v1_device_writes(std::vector<DeviceRule>(rules));
     if (!writes) return concat("error: ", writes.error().message);
     std::vector<std::string> items;
     for (const CgroupWrite& write : *writes) items.push_back(concat(write.file.substr(8), ' ', write.value));
@@ -54,7 +54,7 @@ DeviceRule random_rule(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("legacy devices: what engines send") {
+TEST_CASE("v1 devices: what engines send") {
     const DeviceRule deny_all;
     const DeviceRule allow_all{true, 'a', {}, {}, "rwm"};
     CHECK(written({}) == concat("deny a; ", kStandard));
@@ -66,7 +66,7 @@ TEST_CASE("legacy devices: what engines send") {
     CHECK(written({allow_all, {true, 'c', 1, 3, "r"}, deny_all}) == concat("deny a; ", kStandard));
 }
 
-TEST_CASE("legacy devices: what is taken back, and what cannot be") {
+TEST_CASE("v1 devices: what is taken back, and what cannot be") {
     CHECK(written({{true, 'c', 10, 229, "rw"}, {false, 'c', 10, 229, "w"}}) ==
           concat("deny a; allow c 10:229 r; ", kStandard));
     CHECK(written({{true, 'c', 10, 229, "rw"}, {false, 'c', 10, {}, "rw"}}) == concat("deny a; ", kStandard));
@@ -76,14 +76,14 @@ TEST_CASE("legacy devices: what is taken back, and what cannot be") {
           concat("deny a; allow c 10:* r; ", kStandard));
 }
 
-TEST_CASE("legacy devices: random rules mean what the device program means") {
+TEST_CASE("v1 devices: random rules mean what the device program means") {
     std::mt19937 random(20250731);
     int compared = 0;
     int disagreements = 0;
     for (int round = 0; round < 800; ++round) {
         std::vector<DeviceRule> rules(random() % 6);
         for (DeviceRule& rule : rules) rule = random_rule(random);
-        const auto writes = legacy_device_writes(rules);
+        const auto writes = v1_device_writes(rules);
         if (!writes) continue;
         const auto program = device_program(rules);
         for (const char type : {'b', 'c'}) {

@@ -1,6 +1,6 @@
 // Scopes as they are planned: names, places, properties; and what is known of systemd on this host.
-#include <unistd.h>
 #include "cgroup/systemd.hpp"
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -118,9 +118,9 @@ TEST_CASE("scope: hosts without one") {
     if (!has_scope_program()) SKIP_TEST("built without libsystemd");
     CgroupHost elsewhere = host_with_systemd();
     elsewhere.systemd.running = false;
-    CgroupHost legacy = host_with_systemd();
-    legacy.mount.clear();
-    for (const auto& [host, why] : {std::pair(elsewhere, "systemd does not run"), std::pair(legacy, "cgroup v2")}) {
+    CgroupHost v1_only = host_with_systemd();
+    v1_only.mount.clear();
+    for (const auto& [host, why] : {std::pair(elsewhere, "systemd does not run"), std::pair(v1_only, "cgroup v2")}) {
         Linux config;
         config.resources.pids_limit = 20;
         const auto plan = plan_for(config, host);
@@ -135,13 +135,13 @@ TEST_CASE("scope: limits are for cgroup v2 to hold, whatever v1 has beside it") 
     if (!has_scope_program()) SKIP_TEST("built without libsystemd");
     CgroupHost hybrid = host_with_systemd();
     hybrid.hybrid = true;
-    hybrid.legacy = {{"pids", "/sys/fs/cgroup/pids"}};
+    hybrid.v1 = {{"pids", "/sys/fs/cgroup/pids"}};
     Linux config;
     config.resources.pids_limit = 20;
     const auto plan = plan_for(config, hybrid);
     REQUIRE(plan);
-    CHECK(plan->place.legacy.empty());
-    CHECK(plan->legacy_writes.empty());
+    CHECK(plan->place.v1.empty());
+    CHECK(plan->v1_writes.empty());
     CHECK(plan->controllers == std::vector<std::string>{"pids"});
 }
 

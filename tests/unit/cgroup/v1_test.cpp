@@ -39,7 +39,7 @@ public:
         put(tree_.file("cpuset/cpuset.cpus"), "0-3\n");
         put(tree_.file("cpuset/cpuset.mems"), "0\n");
     }
-    CgroupPlace place() const {
+    CgroupPath place() const {
         return {"",
                 "/pinfold/web",
                 {{"memory", tree_.file("memory")},
@@ -65,53 +65,51 @@ private:
 };
 
 // The same path in all hierarchies of this machine, without cgroup v2; gone at the end of the scope.
-class RealLegacy {
+class RealV1 {
 public:
-    RealLegacy() : place_{"", concat("/pinfold-test-", ::getpid()), find_cgroup_host().value().legacy, ""} {}
-    RealLegacy(const RealLegacy&) = delete;
-    RealLegacy& operator=(const RealLegacy&) = delete;
-    ~RealLegacy() {
+    RealV1() : place_{"", concat("/pinfold-test-", ::getpid()), find_cgroup_host().value().v1, ""} {}
+    RealV1(const RealV1&) = delete;
+    RealV1& operator=(const RealV1&) = delete;
+    ~RealV1() {
         if (usable()) (void)remove_cgroup(place_).has_value();
     }
 
-    bool usable() const {
-        return ::geteuid() == 0 && place_.legacy.contains("freezer") && place_.legacy.contains("pids");
-    }
-    const CgroupPlace& place() const { return place_; }
+    bool usable() const { return ::geteuid() == 0 && place_.v1.contains("freezer") && place_.v1.contains("pids"); }
+    const CgroupPath& place() const { return place_; }
     CgroupPlan plan() const {
         CgroupPlan plan;
         plan.place = place_;
         return plan;
     }
     std::string file(const std::string& controller, const std::string& name) const {
-        return concat(place_.legacy.at(controller), place_.path, '/', name);
+        return concat(place_.v1.at(controller), place_.path, '/', name);
     }
     bool any_left() const {
-        for (const std::string& mount : legacy_mounts(place_)) {
+        for (const std::string& mount : v1_mounts(place_)) {
             if (fs::exists(mount + place_.path)) return true;
         }
         return false;
     }
 
 private:
-    CgroupPlace place_;
+    CgroupPath place_;
 };
 
-constexpr const char* kNoLegacy = "needs root, and cgroup v1 with freezer and pids";
+constexpr const char* kNoV1 = "needs root, and cgroup v1 with freezer and pids";
 
 // A child that stays until it is killed.
-pid_t settle(const CgroupPlace& place) {
+pid_t settle(const CgroupPath& place) {
     const pid_t pid = ::fork();
     if (pid == 0) {
         for (;;) ::pause();
     }
-    REQUIRE(admit_process(place, pid));
+    REQUIRE(add_process(place, pid));
     return pid;
 }
 
 }  // namespace
 
-TEST_CASE("legacy groups: one per hierarchy, with processors and memory passed down") {
+TEST_CASE("v1 groups: one per hierarchy, with processors and memory passed down") {
     const MadeUpHost host;
     host.fill("cpuset/pinfold", {{"cpuset.cpus", "\n"}, {"cpuset.mems", "\n"}});
     host.fill("cpuset/pinfold/web", {{"cpuset.cpus", "\n"}, {"cpuset.mems", "0\n"}, {"cgroup.procs", ""}});
@@ -126,17 +124,17 @@ TEST_CASE("legacy groups: one per hierarchy, with processors and memory passed d
     CHECK(fs::is_directory(host.file("cpu,cpuacct/pinfold/web")));
     // The one that was there before is not ours to remove.
     CHECK(group.made.path == "/pinfold/web");
-    CHECK(group.made.legacy == StringMap{{"memory", host.file("memory")},
-                                         {"cpu", host.file("cpu,cpuacct")},
-                                         {"cpuacct", host.file("cpu,cpuacct")}});
+    CHECK(group.made.v1 == StringMap{{"memory", host.file("memory")},
+                                     {"cpu", host.file("cpu,cpuacct")},
+                                     {"cpuacct", host.file("cpu,cpuacct")}});
 }
 
-TEST_CASE("legacy groups: what fails half-way leaves nothing") {
+TEST_CASE("v1 groups: what fails half-way leaves nothing") {
     const MadeUpHost host;
     CgroupPlan plan;
     plan.place = host.place();
-    plan.place.legacy.erase("cpuset");
-    plan.legacy_writes = {{"memory.limit_in_bytes", "1", "linux.resources.memory.limit"}};
+    plan.place.v1.erase("cpuset");
+    plan.v1_writes = {{"memory.limit_in_bytes", "1", "linux.resources.memory.limit"}};
     const auto group = Cgroup::create(plan);
     REQUIRE_FALSE(group.has_value());
     CHECK(group.error().message.starts_with(
@@ -144,14 +142,14 @@ TEST_CASE("legacy groups: what fails half-way leaves nothing") {
     CHECK(host.groups() == 0);
 }
 
-TEST_CASE("legacy groups: strangers and frozen groups are refused, and left") {
-    const RealLegacy host;
-    if (!host.usable()) SKIP_TEST(kNoLegacy);
-    for (const std::string& mount : legacy_mounts(host.place())) {
-        if (mount != host.place().legacy.at("cpuset")) fs::create_directory(mount + host.place().path);
+TEST_CASE("v1 groups: other processes and frozen groups are refused, and left") {
+    const RealV1 host;
+    if (!host.usable()) SKIP_TEST(kNoV1);
+    for (const std::string& mount : v1_mounts(host.place())) {
+        if (mount != host.place().v1.at("cpuset")) fs::create_directory(mount + host.place().path);
     }
-    CgroupPlace rest = host.place();
-    rest.legacy.erase("cpuset");
+    CgroupPath rest = host.place();
+    rest.v1.erase("cpuset");
     const pid_t stranger = settle(rest);
     const auto refused = Cgroup::create(host.plan());
     REQUIRE_FALSE(refused.has_value());
@@ -165,12 +163,12 @@ TEST_CASE("legacy groups: strangers and frozen groups are refused, and left") {
     REQUIRE_FALSE(frozen.has_value());
     CHECK(frozen.error().message.find(": is frozen") != std::string::npos);
     CHECK(fs::exists(host.file("pids", "pids.max")));
-    CHECK_FALSE(fs::exists(concat(host.place().legacy.at("cpuset"), host.place().path)));
+    CHECK_FALSE(fs::exists(concat(host.place().v1.at("cpuset"), host.place().path)));
 }
 
-TEST_CASE("legacy groups: everything in them dies, frozen or nested, and they go") {
-    const RealLegacy host;
-    if (!host.usable()) SKIP_TEST(kNoLegacy);
+TEST_CASE("v1 groups: everything in them dies, frozen or nested, and they go") {
+    const RealV1 host;
+    if (!host.usable()) SKIP_TEST(kNoV1);
     auto group = Cgroup::create(host.plan());
     REQUIRE_MESSAGE(group, (group ? "" : group.error().message));
     CHECK(group->fd() == -1);
@@ -191,9 +189,9 @@ TEST_CASE("legacy groups: everything in them dies, frozen or nested, and they go
     group->commit();
 }
 
-TEST_CASE("legacy groups: what is not known to be the container's is left alone") {
-    const RealLegacy host;
-    if (!host.usable()) SKIP_TEST(kNoLegacy);
+TEST_CASE("v1 groups: what is not known to be the container's is left alone") {
+    const RealV1 host;
+    if (!host.usable()) SKIP_TEST(kNoV1);
     auto group = Cgroup::create(host.plan());
     REQUIRE(group);
     const pid_t pid = settle(host.place());
@@ -205,10 +203,10 @@ TEST_CASE("legacy groups: what is not known to be the container's is left alone"
     CHECK_FALSE(host.any_left());
 }
 
-TEST_CASE("legacy groups: the order of writes is found, whatever was there") {
-    const RealLegacy host;
-    if (!host.usable()) SKIP_TEST(kNoLegacy);
-    if (!fs::exists(host.place().legacy.at("memory") + "/memory.memsw.limit_in_bytes")) SKIP_TEST("no swap accounting");
+TEST_CASE("v1 groups: the order of writes is found, whatever was there") {
+    const RealV1 host;
+    if (!host.usable()) SKIP_TEST(kNoV1);
+    if (!fs::exists(host.place().v1.at("memory") + "/memory.memsw.limit_in_bytes")) SKIP_TEST("no swap accounting");
     auto group = Cgroup::create(host.plan());
     REQUIRE(group);
     const auto set = [&](int64_t limit, int64_t swap, int64_t quota, uint64_t burst) {
@@ -228,9 +226,9 @@ TEST_CASE("legacy groups: the order of writes is found, whatever was there") {
     set(32 << 20, 64 << 20, 20000, 10000);
 }
 
-TEST_CASE("legacy groups: an update is all or nothing") {
-    const RealLegacy host;
-    if (!host.usable()) SKIP_TEST(kNoLegacy);
+TEST_CASE("v1 groups: an update is all or nothing") {
+    const RealV1 host;
+    if (!host.usable()) SKIP_TEST(kNoV1);
     auto group = Cgroup::create(host.plan());
     REQUIRE(group);
     put(host.file("pids", "pids.max"), "77");
@@ -248,20 +246,20 @@ TEST_CASE("legacy groups: an update is all or nothing") {
     CHECK(get(host.file("memory", "memory.oom_control")).starts_with("oom_kill_disable 0\n"));
 }
 
-TEST_CASE("legacy groups: kernel memory is limited, or refused") {
-    const RealLegacy host;
-    if (!host.usable()) SKIP_TEST(kNoLegacy);
+TEST_CASE("v1 groups: kernel memory is limited, or refused") {
+    const RealV1 host;
+    if (!host.usable()) SKIP_TEST(kNoV1);
     CgroupPlan plan = host.plan();
-    plan.legacy_writes = {{"memory.kmem.limit_in_bytes", "33554432", "linux.resources.memory.kernel"}};
+    plan.v1_writes = {{"memory.kmem.limit_in_bytes", "33554432", "linux.resources.memory.kernel"}};
     const auto group = Cgroup::create(plan);
     if (group) CHECK(get(host.file("memory", "memory.kmem.limit_in_bytes")) == "33554432\n");
     else CHECK(group.error().message.find("linux.resources.memory.kernel: ") != std::string::npos);
     if (!group) CHECK_FALSE(host.any_left());
 }
 
-TEST_CASE("legacy groups: watched until the last process has gone") {
-    const RealLegacy host;
-    if (!host.usable()) SKIP_TEST(kNoLegacy);
+TEST_CASE("v1 groups: watched until the last process has gone") {
+    const RealV1 host;
+    if (!host.usable()) SKIP_TEST(kNoV1);
     auto group = Cgroup::create(host.plan());
     REQUIRE(group);
     const pid_t pid = settle(host.place());
@@ -270,11 +268,11 @@ TEST_CASE("legacy groups: watched until the last process has gone") {
     CHECK(*watch->next(Deadline(0ms)) == GroupWatch::Event::none);
     CHECK(*watch->next(Deadline(20ms)) == GroupWatch::Event::none);
     ::kill(pid, SIGKILL);
-    CHECK(*watch->next(Deadline(1h)) == GroupWatch::Event::deserted);
+    CHECK(*watch->next(Deadline(1h)) == GroupWatch::Event::empty);
     CHECK(outcome(pid) == -SIGKILL);
 }
 
-TEST_CASE("legacy groups: statistics in the callers' words") {
+TEST_CASE("v1 groups: statistics in the callers' words") {
     const MadeUpHost host;
     host.fill("memory/pinfold/web", {{"memory.limit_in_bytes", "100\n"},
                                      {"memory.usage_in_bytes", "60\n"},
@@ -287,7 +285,7 @@ TEST_CASE("legacy groups: statistics in the callers' words") {
                                           {"cpuacct.stat", "user 5\nsystem 2\n"},
                                           {"cpu.stat", "nr_periods 9\nnr_throttled 8\nthrottled_time 7\n"}});
     fs::create_directories(host.file("cpuset/pinfold/web"));
-    const auto groups = LegacyGroups::open(host.place());
+    const auto groups = V1GroupFds::open(host.place());
     REQUIRE(groups);
     const std::string stats = stats_to_json(-1, *groups);
     INFO(stats);
@@ -298,7 +296,7 @@ TEST_CASE("legacy groups: statistics in the callers' words") {
     CHECK(has(R"("raw":{"cache":7,"rss":8},"event_count":{"oom_kill_disable":0,"under_oom":0,"oom_kill":2})"));
 }
 
-TEST_CASE("legacy groups: figures of devices and pages") {
+TEST_CASE("v1 groups: figures of devices and pages") {
     const TempDir tree;
     fs::create_directories(tree.file("web"));
     put(tree.file("web/blkio.bfq.io_service_bytes_recursive"), "Total 0\n");
@@ -307,7 +305,7 @@ TEST_CASE("legacy groups: figures of devices and pages") {
     put(tree.file("web/hugetlb.2MB.rsvd.usage_in_bytes"), "1\n");
     put(tree.file("web/hugetlb.2MB.max_usage_in_bytes"), "4194304\n");
     put(tree.file("web/hugetlb.2MB.failcnt"), "3\n");
-    const auto groups = LegacyGroups::open({"", "/web", {{"blkio", tree.path()}, {"hugetlb", tree.path()}}, ""});
+    const auto groups = V1GroupFds::open({"", "/web", {{"blkio", tree.path()}, {"hugetlb", tree.path()}}, ""});
     REQUIRE(groups);
     const std::string stats = stats_to_json(-1, *groups);
     INFO(stats);
