@@ -3,8 +3,8 @@
 
 #include "cli/options.hpp"
 #include "pinfold/result.hpp"
-#include "process/receipt.hpp"
 #include "sandbox/audit_job.hpp"
+#include "verify/receipt.hpp"
 
 namespace pinfold {
 

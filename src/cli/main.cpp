@@ -1,5 +1,5 @@
 // pinfold: reads a bundle's config.json, sets up the isolation it asks for, and becomes its payload's parent.
-// The way of one container: main -> verb_run -> load_config -> make_plan -> run_container -> run_init -> execve.
+// The way of one container: main -> verb_run -> parse_config -> make_plan -> run_container -> run_child -> execve.
 #include <signal.h>
 
 #include "base/log.hpp"

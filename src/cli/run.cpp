@@ -10,8 +10,7 @@
 #include "cli/verbs.hpp"
 #include "json/writer.hpp"
 #include "kernel/own_binary.hpp"
-#include "plan/dump.hpp"
-#include "process/launcher.hpp"
+#include "process/parent_steps.hpp"
 #include "spec/load.hpp"
 #include "state/container_id.hpp"
 
@@ -42,7 +41,6 @@ LaunchOptions launch_options(const RunOptions& options, const CommandLine& line)
     launch.child = with_cache(options.child, line.global);
     launch.state_root = line.global.root;
     launch.keep = options.keep;
-    launch.argv = line.argv;
     return launch;
 }
 
@@ -61,13 +59,11 @@ AuditEvent event_of(const std::string& name, const NewContainer& container) {
             {{"bundle", json_quoted(container.record.bundle)}, {"args", json_list(container.plan.process.args)}}};
 }
 
-// The binary is protected before that, or its second start would log the event again.
 template <class Launch>
 Result<int> launch_audited(const std::string& name, const NewContainer& container, const CommandLine& line,
                            Launch launch) {
     const AuditTrail trail = TRY(open_audit(line));
     if (!trail.is_on()) return launch(trail);
-    if (container.plan.protect_binary) TRY(run_from_readonly_binary(line.argv));
     return audited(trail, event_of(name, container), [&] { return launch(trail); });
 }
 
@@ -84,9 +80,11 @@ Result<int> with_plan(const std::string& name, const RunOptions& options, const 
     const HostFacts facts = TRY(facts_for(line.global));
     Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts));
     if (options.dry_run) {
-        TRY(print(dump_plan(plan)));
+        TRY(print(dump_plan(plan, launch_options(options, line))));
         return 0;
     }
+    // Before the audit log is written to, or its second start would log the event again.
+    TRY(protect_binary(plan, line.argv));
     ContainerRecord record = make_record(plan, spec, std::move(spec.annotations));
     spec = Spec();  // what it said is in the plan; a large one is not held twice
     const NewContainer container{std::move(plan), std::move(record), std::move(config)};

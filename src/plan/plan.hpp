@@ -1,5 +1,5 @@
-// The plan: everything that a start will do, resolved before anything is touched. Pure data; the launcher and
-// the child only carry it out, and --dry-run prints it.
+// The plan: everything that a start will do, resolved before anything is touched. Pure data; parent and child only
+// carry it out, and --dry-run tells it.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -129,7 +129,7 @@ struct Plan {
     std::optional<uid_t>
         stream_owner;  // on the host: whom pipes on 0, 1, 2 are given to, so that /dev/stdout can be opened
     Hooks hooks;
-    std::optional<Seccomp> seccomp;  // compiled by the launcher: a dry run does not need it
+    std::optional<Seccomp> seccomp;  // compiled by the parent: a dry run does not need it
 
     bool new_mount_namespace() const;
 };

@@ -1,6 +1,6 @@
 // A further process in a container that exists. One clone into the container's cgroup, but not into its pid namespace:
 // that process joins all the rest and becomes the payload's user, and then clones the one that is seen inside
-// (entry.hpp).
+// (spawn.hpp).
 #include "process/exec.hpp"
 
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 
 #include "base/fs.hpp"
@@ -25,11 +24,12 @@
 #include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"
 #include "kernel/users.hpp"
-#include "process/entry.hpp"
 #include "process/listener.hpp"
-#include "process/payload.hpp"
+#include "process/payload_steps.hpp"
 #include "process/pid_file.hpp"
+#include "process/spawn.hpp"
 #include "process/step.hpp"
+#include "seccomp/cache.hpp"
 
 namespace pinfold {
 
@@ -42,7 +42,7 @@ struct ExecContext {
     uint64_t namespaces = 0;   // CLONE_NEW*: those that are not ours already, but for that of processes
     UniqueFd pid_namespace{};  // which is joined last, when the right to look at the first process may be lost
     OwnWords words;
-    Outfit outfit;
+    PayloadSetup setup;
 
     bool joins_user() const { return (namespaces & CLONE_NEWUSER) != 0; }
 };
@@ -65,10 +65,10 @@ Result<void> join(int init, uint64_t flags) {
     return errno_error("join the container's namespaces");
 }
 
-Result<void> open_terminal(const ProcessPlan& process, const ExecContext& context) {
+Result<void> open_terminal(const ChildContext& child) {
     const UniqueFd root = TRY(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
     const Pty pty = TRY(open_container_pty(root.get()));
-    TRY(hand_over_terminal(pty, process.identity.uid, context.outfit, context.channel));
+    TRY(hand_over_terminal(pty, child.process().identity.uid, child.setup, child.channel));
     return place_terminal(pty.slave.get());
 }
 
@@ -81,11 +81,13 @@ Result<void> mark(int proc, const Channel& channel) {
 
 // Who we are: the caller, then root in the container, and out of its sight. Not dumpable: a container that has no pid
 // namespace of its own sees us all the same (CVE-2016-9962), and so will be the process that all others see.
-Result<void> enter_container(const ExecPlan& plan, const ExecContext& context) {
-    TRY(depend_on_parent(context.channel));
-    const std::optional<Packet> go = TRY(context.channel.receive());
+Result<void> enter_container(const ExecPlan& plan, const ExecContext& context, ChildContext& child) {
+    TRY(depend_on_parent(child.channel));
+    const std::optional<Packet> go = TRY(child.channel.receive());
     if (!go) return plain_error("the parent is gone");
-    TRY(confine(plan.process, go->pid));
+    child.host_pid = go->pid;
+    if (!plan.process.apparmor_profile.empty()) TRY_IN("AppArmor", set_apparmor_for_exec(child));
+    if (!plan.process.selinux_label.empty()) TRY_IN("SELinux", set_selinux_for_exec(child));
     wipe(context.words);
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error("set dumpable");
     // The caller's groups would stay with the process if the namespace denies setgroups. A normal user cannot drop
@@ -93,7 +95,7 @@ Result<void> enter_container(const ExecPlan& plan, const ExecContext& context) {
     if (context.joins_user() && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
     const UniqueFd proc = plan.marked ? TRY(open_at(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY)) : UniqueFd();
     TRY(join(context.init, context.namespaces));
-    if (plan.marked) TRY(mark(proc.get(), context.channel));
+    if (plan.marked) TRY(mark(proc.get(), child.channel));
     if (context.joins_user()) TRY(become_namespace_root(plan.id_maps.value_or(IdMaps{})));
     if (::setsid() < 0) return errno_error("setsid");  // away from the caller's terminal
     ::umask(0);
@@ -109,39 +111,27 @@ Result<void> choose_user(const std::string& user, Identity& identity) {
     return {};
 }
 
-// In the process that is seen inside.
-[[noreturn]] void become_payload(const ProcessPlan& process, const Executable& executable, const ExecContext& context) {
-    const Channel& channel = context.channel;
-    const Result<pid_t> settled = settle_inside(process, channel);
-    if (!settled) channel.send_failure(settled.error());
-    else channel.send_failure(execute_inside(process, executable, context.outfit, channel).error());
-    ::_exit(1);
-}
-
 // The namespace of processes is joined last, for the one to come; from then on there is nothing of the host's to close
 // but descriptors.
-Result<void> come_in(const ExecPlan& plan, const ExecContext& context) {
-    ProcessPlan process = plan.process;
-    TRY(take_step(Step::session, [&] { return enter_container(plan, context); }));
+Result<void> come_in(const ExecPlan& plan, const ExecContext& context, ProcessPlan& process, ChildContext& child) {
+    TRY(take_step("session", [&] { return enter_container(plan, context, child); }));
     if (!plan.final_cpus.empty())
         TRY_IN("process.execCPUAffinity.final",
-               take_step(Step::scheduler, [&] { return apply_cpu_affinity(plan.final_cpus); }));
-    if (!plan.keyring.empty()) TRY(take_step(Step::keyring, [&] { return join_new_keyring(plan.keyring, ""); }));
-    TRY(take_step(Step::user, [&] { return choose_user(plan.user, process.identity); }));
-    if (process.terminal) TRY(take_step(Step::terminal, [&] { return open_terminal(process, context); }));
+               take_step("scheduler", [&] { return apply_cpu_affinity(plan.final_cpus); }));
+    if (!plan.keyring.empty()) TRY(take_step("keyring", [&] { return join_new_keyring(plan.keyring, ""); }));
+    TRY(take_step("user", [&] { return choose_user(plan.user, process.identity); }));
+    if (process.terminal) TRY(take_step("terminal", [&] { return open_terminal(child); }));
     if (context.pid_namespace)
-        TRY(take_step(Step::session, [&] { return join(context.pid_namespace.get(), CLONE_NEWPID); }));
-    const Executable executable = TRY(become_payload_ahead(process, context.outfit));
-    TRY(close_all_but(std::array{context.channel.fd()}, 3 + process.preserve_fds));
-    return take_step(Step::clone, [&] {
-        return clone_as_sibling(0, context.channel, [&] { become_payload(process, executable, context); });
-    });
+        TRY(take_step("pid namespace", [&] { return join(context.pid_namespace.get(), CLONE_NEWPID); }));
+    return become_payload_among_others(child);
 }
 
-[[noreturn]] void run_joiner(const ExecPlan& plan, const ExecContext& context) {
-    const Result<void> done = come_in(plan, context);
-    if (!done) context.channel.send_failure(done.error());
-    ::_exit(done ? 0 : 1);
+[[noreturn]] void run_joiner(const ExecPlan& plan, ExecContext& context) {
+    ProcessPlan process = plan.process;  // whose user may be looked up inside
+    ChildContext child{
+        .request = {process, plan.seccomp}, .channel = std::move(context.channel), .setup = std::move(context.setup)};
+    child.channel.send_failure(come_in(plan, context, process, child).error());
+    ::_exit(1);
 }
 
 Result<ExecContext> make_context(const ExecRequest& request, int init, Channel channel) {
@@ -154,8 +144,11 @@ Result<ExecContext> make_context(const ExecRequest& request, int init, Channel c
     if ((plan.namespaces & CLONE_NEWPID) != 0) context.pid_namespace = TRY(open_namespace_of(request.state.pid, "pid"));
     // If it still lives, these were its own and not those of another process with its number.
     if (!TRY(send_signal(init, 0))) return first_process_ended();
-    context.outfit = TRY(make_outfit(plan.process, plan.seccomp, request.options));
-    context.outfit.streams = request.streams;
+    context.setup = TRY(make_setup(plan.process, request.options));
+    if (plan.seccomp)
+        context.setup.filter = TRY(
+            take_step("seccomp", [&] { return compile_seccomp_cached(*plan.seccomp, request.options.seccomp_cache); }));
+    context.setup.streams = request.streams;
     return context;
 }
 
@@ -197,26 +190,30 @@ Result<void> admit(const CgroupPath& container, const std::string& group, pid_t 
 }
 
 // Limits, groups and scores that it gets are those of the process that it clones.
-Result<Child> start_joiner(const ExecRequest& request, Channel& channel, const ExecContext& context) {
+Result<Child> start_joiner(const ExecRequest& request, Channel& channel, ExecContext& context) {
     const ExecPlan& plan = request.plan;
     if (!plan.initial_cpus.empty()) TRY_IN("process.execCPUAffinity.initial", apply_cpu_affinity(plan.initial_cpus));
     int pidfd = -1;
     const pid_t pid =
-        TRY(take_step(Step::clone, [&] { return clone_into_container(request.state, request.group, pidfd); }));
+        TRY(take_step("clone", [&] { return clone_into_container(request.state, request.group, pidfd); }));
     if (pid == 0) {
         channel.close();  // so that it sees the end of a parent that dies early
         run_joiner(plan, context);
     }
     Child joiner{ChildGuard(pid), UniqueFd(pidfd)};
     TRY(admit(request.state.record.cgroup, request.group, pid));
-    TRY(prepare_process(pid, plan.process, request.streams ? std::nullopt : plan.stream_owner));
+    raise_hard_limits(pid, plan.process.rlimits);
+    if (const std::optional<int> score = plan.process.oom_score_adj)
+        TRY(take_step("oom_score_adj", [&] { return set_oom_score(pid, *score); }));
+    if (plan.stream_owner && request.streams == nullptr)
+        TRY(take_step("standard streams", [&] { return give_away_pipes(*plan.stream_owner); }));
     return joiner;
 }
 
 // Ends with a process inside that waits for its `go`.
 Result<StartedExec> come_in_by_joiner(const ExecRequest& request, Channel& channel, ExecContext context) {
     const Result<Child> joiner = start_joiner(request, channel, context);
-    if (!joiner && is_ending(context.init, joiner.error().code)) return in_step(Step::clone, first_process_ended());
+    if (!joiner && is_ending(context.init, joiner.error().code)) return in_step("clone", first_process_ended());
     if (!joiner) return joiner.error();
     context.channel.close();
     TRY(channel.send(Message::go, joiner->pid()));
@@ -227,7 +224,7 @@ Result<StartedExec> come_in_by_joiner(const ExecRequest& request, Channel& chann
     Result<Child> child = expect_born(channel, joiner->pidfd.get());
     if (child) return StartedExec{std::move(*child), std::move(master), {}, std::move(mark)};
     const bool no_longer = child.error().code == ENOMEM && is_ending(context.init, ENOMEM);
-    return no_longer ? in_step(Step::clone, first_process_ended()) : child.error();
+    return no_longer ? in_step("clone", first_process_ended()) : child.error();
 }
 
 }  // namespace
@@ -245,20 +242,20 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     StartedExec started = TRY(come_in_by_joiner(request, channel, std::move(context)));
     const Child& child = started.child;
     PidFile pid_file =
-        TRY(take_step(Step::pid_file, [&] { return PidFile::write(request.options.pid_file, child.pid()); }));
+        TRY(take_step("pid file", [&] { return PidFile::write(request.options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, request.options.pidfd_socket));
     TRY(channel.send(Message::go, child.pid()));
-    const int pidfd = child.pidfd.get();
-    const auto on_listener = [&](const ListenerOffer& offer) -> Result<int> {
-        if (request.listens) started.listener = TRY(adopt_listener(offer, channel, child.pid(), pidfd));
-        else TRY(hand_over_listener(offer, channel, {child.pid(), pidfd, state}, *plan.seccomp));
-        return started.listener.get();
+    const auto on_listener = [&](UniqueFd listener) -> Result<UniqueFd> {
+        if (request.listens) return listener;
+        TRY(send_listener(listener.get(), state, child.pid(), *plan.seccomp));
+        return UniqueFd();
     };
-    const auto on_gate = [&](WaitingPlace gate) {
-        const auto read = [&] { return read_receipt(plan, {state.pid, state.record.cgroup}, child.pid()); };
-        return inspect({child.pid(), pidfd, gate}, channel, read, request.on_receipt);
+    const auto read = [&]() -> Result<Receipt> {
+        return read_receipt(plan, {state.pid, state.record.cgroup}, child.pid());
     };
-    TRY(await_payload(channel, false, {on_listener, on_gate}));
+    started.listener =
+        TRY(await_payload(channel, {child.pid(), child.pidfd.get(), on_listener, read, request.on_receipt}));
+    log_silent_steps({plan.process, plan.seccomp});
     pid_file.commit();
     return started;
 }

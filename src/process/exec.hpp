@@ -5,8 +5,8 @@
 
 #include "plan/plan.hpp"
 #include "process/child.hpp"
-#include "process/receipt.hpp"
 #include "state/store.hpp"
+#include "verify/receipt.hpp"
 
 namespace pinfold {
 

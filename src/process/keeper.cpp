@@ -43,7 +43,7 @@ using namespace std::chrono_literals;
 // A supervisor that is stopped, starved or held up does not lengthen a life: this much later than it should have, the
 // keeper ends the payload itself. Longer until it is told that the payload's time has started.
 constexpr std::chrono::nanoseconds kGrace = 1s, kGraceForStart = 60s;
-constexpr int kFailures = 100;  // of poll, in a row
+constexpr int kFailures = 100;  // of one call, in a row
 
 // The time of a sandbox that stays goes on while the machine is suspended.
 Result<UniqueFd> start_timer(const KeeperPlan& plan) {
@@ -121,10 +121,11 @@ private:
 
     // Who cannot say how the payload ended ends as well: the supervisor tells that from a keeper that was killed.
     void reap() {
+        int failures = 0;
         for (siginfo_t end{};; end = {}) {
             if (::waitid(P_ALL, 0, &end, WEXITED | WNOHANG) != 0) {
                 if (errno == ECHILD) return;
-                if (errno != EINTR) ::_exit(1);
+                if (errno != EINTR && ++failures > kFailures) ::_exit(1);
             } else if (end.si_pid == 0) {
                 return;
             }

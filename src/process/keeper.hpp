@@ -20,8 +20,8 @@
 #include "kernel/capabilities.hpp"
 #include "pinfold/result.hpp"
 #include "plan/plan.hpp"
-#include "process/entry.hpp"
 #include "process/protocol.hpp"
+#include "process/spawn.hpp"
 
 namespace pinfold {
 

@@ -49,20 +49,18 @@ Result<void> run_payload(const std::string& root, const ContainerState& state, c
     }
     const Channel channel(TRY(std::move(connection)));
     TRY(forget_start_socket(root, id));  // from here on it counts as running, whatever becomes of us
-    const auto on_listener = [&](const ListenerOffer& offer) -> Result<int> {
-        const UniqueFd init = TRY(open_process(state.pid, state.started));
+    const UniqueFd init = TRY(open_process(state.pid, state.started));
+    const auto on_listener = [&](UniqueFd listener) -> Result<UniqueFd> {
         const Spec spec = TRY(load_spec(root, id));
-        TRY(hand_over_listener(offer, channel, {state.pid, init.get(), state}, *spec.linux_.seccomp));
-        return -1;
+        TRY(send_listener(listener.get(), state, state.pid, *spec.linux_.seccomp));
+        return UniqueFd();
     };
-    const auto on_gate = [&](WaitingPlace gate) -> Result<void> {
-        const UniqueFd init = TRY(open_process(state.pid, state.started));
+    const auto read = [&]() -> Result<Receipt> {
         Spec spec = TRY(load_spec(root, id));
-        const Plan plan = TRY(plan_again(std::move(spec), state.record));
-        const auto read = [&] { return read_receipt(plan, state.pid); };
-        return inspect({state.pid, init.get(), gate}, channel, read, on_receipt);
+        return read_receipt(TRY(plan_again(std::move(spec), state.record)), state.pid);
     };
-    TRY(await_payload(channel, false, {on_listener, on_gate}));
+    TRY(await_payload(channel, {state.pid, init.get(), on_listener, read, on_receipt}));
+    log_debug("exec");
     if (!state.record.poststart_hooks) return {};
     const Spec spec = TRY(load_spec(root, id));
     return run_hooks("poststart", spec.hooks.poststart, hook_state(state.record, Status::running, state.pid));

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "pinfold/result.hpp"
-#include "process/receipt.hpp"
 #include "state/store.hpp"
+#include "verify/receipt.hpp"
 
 namespace pinfold {
 

@@ -20,25 +20,12 @@ namespace {
 
 constexpr WaitingWord handed_over(WaitingWord::kListener);
 
-Result<UniqueFd> take_listener(int pidfd, int number) {
-    UniqueFd listener(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0)));
-    if (listener) return listener;
-    return errno_error("take the listener out of the process: pidfd_getfd")
-        .with_hint("it takes CAP_SYS_PTRACE over the container's user");
-}
-
 // The document that the specification calls the container process state.
-std::string process_state(const ListeningProcess& process, const Seccomp& profile) {
+std::string process_state(const ContainerState& state, pid_t pid, const Seccomp& profile) {
     const std::string metadata =
         profile.listener_metadata.empty() ? "" : concat(",\"metadata\":", json_quoted(profile.listener_metadata));
-    return concat("{\"ociVersion\":", json_quoted(process.state.record.oci_version),
-                  ",\"fds\":[\"seccompFd\"],\"pid\":", process.pid, metadata,
-                  ",\"state\":", state_to_json_line(process.state), "}");
-}
-
-Result<void> send_listener(int listener, const ListeningProcess& process, const Seccomp& profile) {
-    const UniqueFd socket = TRY(connect_to_socket("the listener's socket", profile.listener_path));
-    return send_fd(socket.get(), listener, process_state(process, profile));
+    return concat("{\"ociVersion\":", json_quoted(state.record.oci_version), ",\"fds\":[\"seccompFd\"],\"pid\":", pid,
+                  metadata, ",\"state\":", state_to_json_line(state), "}");
 }
 
 }  // namespace
@@ -63,21 +50,18 @@ Result<void> load_with_listener(const SeccompFilter& filter, const ListenerOffer
     return {};
 }
 
-Result<void> hand_over_listener(const ListenerOffer& offer, const Channel& channel, const ListeningProcess& process,
-                                const Seccomp& profile) {
-    const ChildMemory memory{process.pid, process.pidfd};
-    TRY(memory.await_waiting(offer.place, channel));
-    const UniqueFd listener = TRY_IN("seccomp listener", take_listener(process.pidfd, offer.number));
-    TRY_IN("linux.seccomp.listenerPath", send_listener(listener.get(), process, profile));
-    return memory.let_go_on(offer.place);
+Result<UniqueFd> take_listener(int pidfd, int number) {
+    UniqueFd listener(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0)));
+    if (listener) return listener;
+    return errno_error("take the listener out of the process: pidfd_getfd")
+        .with_hint("it takes CAP_SYS_PTRACE over the container's user");
 }
 
-Result<UniqueFd> adopt_listener(const ListenerOffer& offer, const Channel& channel, pid_t pid, int pidfd) {
-    const ChildMemory memory{pid, pidfd};
-    TRY(memory.await_waiting(offer.place, channel));
-    UniqueFd listener = TRY_IN("seccomp listener", take_listener(pidfd, offer.number));
-    TRY(memory.let_go_on(offer.place));
-    return listener;
+Result<void> send_listener(int listener, const ContainerState& state, pid_t pid, const Seccomp& profile) {
+    const UniqueFd socket =
+        TRY_IN("linux.seccomp.listenerPath", connect_to_socket("the listener's socket", profile.listener_path));
+    TRY_IN("linux.seccomp.listenerPath", send_fd(socket.get(), listener, process_state(state, pid, profile)));
+    return {};
 }
 
 Result<void> await_exec(const Channel& channel, int listener) {

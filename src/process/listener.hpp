@@ -21,21 +21,14 @@ Result<ListenerOffer> offer_listener(const std::optional<SeccompFilter>& filter,
 // Returns under the filter, when the listener is where it belongs.
 Result<void> load_with_listener(const SeccompFilter& filter, const ListenerOffer& offer);
 
-// Whom the listener is of, for the peer.
-struct ListeningProcess {
-    pid_t pid = 0;
-    int pidfd = -1;
-    const ContainerState& state;
-};
+// The peer, while the child waits.
+Result<UniqueFd> take_listener(int pidfd, int number);
 
-// The peer, where it decides itself: the listener. The child goes on.
-Result<UniqueFd> adopt_listener(const ListenerOffer& offer, const Channel& channel, pid_t pid, int pidfd);
+// Where another program decides: to the profile's socket, with the state of the container and the pid of the process.
+Result<void> send_listener(int listener, const ContainerState& state, pid_t pid, const Seccomp& profile);
 
-// Afterwards: until the payload has been executed. A call that reaches the listener before is the one that executes it.
+// Where the peer decides itself: until the payload has been executed. A call that reaches the listener before is the
+// one that executes it.
 Result<void> await_exec(const Channel& channel, int listener);
-
-// The peer, where another program decides: sends the listener to the profile's socket. The child goes on.
-Result<void> hand_over_listener(const ListenerOffer& offer, const Channel& channel, const ListeningProcess& process,
-                                const Seccomp& profile);
 
 }  // namespace pinfold

@@ -17,6 +17,11 @@ constexpr uint64_t kGrain = 16 << 10;
 constexpr uint64_t kFirstSteps = 8 * kGrain;
 constexpr uint64_t kPlenty = 256 << 20;
 
+// Of cgroup v2 or v1.
+bool is_memory_limit(const CgroupWrite& write) {
+    return write.file == "memory.max" || write.file == "memory.limit_in_bytes";
+}
+
 // Whose words set the limit; an update's are not known.
 std::string limit_property(const Plan& plan) {
     std::vector<CgroupWrite> writes = plan.cgroup.writes;
@@ -27,8 +32,17 @@ std::string limit_property(const Plan& plan) {
 
 }  // namespace
 
-bool is_memory_limit(const CgroupWrite& write) {
-    return write.file == "memory.max" || write.file == "memory.limit_in_bytes";
+Plan with_memory_limit(Plan plan, uint64_t limit) {
+    plan.hooks = {};
+    plan.net_devices.clear();
+    plan.keeper.reset();
+    plan.process.terminal = false;
+    for (std::vector<CgroupWrite>* writes : {&plan.cgroup.writes, &plan.cgroup.v1_writes}) {
+        for (CgroupWrite& write : *writes) {
+            if (is_memory_limit(write)) write.value = std::to_string(limit);
+        }
+    }
+    return plan;
 }
 
 std::string describe_oom(const OomCount& oom, const Plan& plan, pid_t init, int exit_code) {

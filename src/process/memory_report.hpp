@@ -14,8 +14,8 @@
 
 namespace pinfold {
 
-// Of cgroup v2 or v1.
-bool is_memory_limit(const CgroupWrite& write);
+// The plan for a trial with another limit: without hooks, devices, a keeper or a terminal.
+Plan with_memory_limit(Plan plan, uint64_t limit);
 
 // Of a container that has ended, with what is known of its first process. Empty where nothing was killed.
 std::string describe_oom(const OomCount& oom, const Plan& plan, pid_t init, int exit_code);

@@ -15,7 +15,8 @@
 #include "kernel/child_guard.hpp"
 #include "kernel/namespaces.hpp"
 #include "kernel/rootfs.hpp"
-#include "process/entry.hpp"
+#include "process/child.hpp"
+#include "process/spawn.hpp"
 
 namespace pinfold {
 

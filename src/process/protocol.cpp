@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/strings.hpp"
 #include "process/supervise.hpp"
 
 namespace pinfold {
@@ -68,7 +69,28 @@ uint32_t copy_text(char* to, std::string_view text) {
     return static_cast<uint32_t>(length);
 }
 
+const char* name_of(Message message) {
+    switch (message) {
+        case Message::born: return "born";
+        case Message::go: return "go";
+        case Message::mount: return "mount";
+        case Message::mounted: return "mounted";
+        case Message::marked: return "marked";
+        case Message::terminal: return "terminal";
+        case Message::created: return "created";
+        case Message::ready: return "ready";
+        case Message::ended: return "ended";
+        case Message::failed: return "failed";
+    }
+    return "unknown";
+}
+
 }  // namespace
+
+Error unexpected(Message got, Message wanted) {
+    return plain_error(
+        concat("pinfold's own process said '", name_of(got), "' where '", name_of(wanted), "' was next"));
+}
 
 Result<std::pair<Channel, Channel>> Channel::make_pair() {
     int sockets[2];

@@ -37,6 +37,9 @@ namespace pinfold {
 
 enum class Message : uint8_t { born, go, mount, mounted, marked, terminal, created, ready, ended, failed };
 
+// Of processes that disagree on what comes next.
+Error unexpected(Message got, Message wanted);
+
 // Where a child waits (child_memory.hpp).
 struct WaitingPlace {
     uint64_t word = 0;  // its address; 0: it does not wait there

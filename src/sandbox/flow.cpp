@@ -20,7 +20,7 @@
 #include "base/process.hpp"
 #include "base/strings.hpp"
 #include "kernel/terminal.hpp"
-#include "process/payload.hpp"
+#include "process/payload_steps.hpp"
 
 namespace pinfold {
 

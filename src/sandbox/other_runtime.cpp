@@ -15,8 +15,7 @@
 #include "base/strings.hpp"
 #include "kernel/child_guard.hpp"
 #include "pinfold/unique_fd.hpp"
-#include "process/executable.hpp"
-#include "process/payload.hpp"
+#include "process/payload_steps.hpp"
 #include "process/supervise.hpp"
 
 namespace pinfold {

@@ -15,7 +15,7 @@
 #include "base/fs.hpp"
 #include "base/process.hpp"
 #include "base/strings.hpp"
-#include "process/payload.hpp"
+#include "process/payload_steps.hpp"
 
 namespace pinfold {
 

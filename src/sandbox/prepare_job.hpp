@@ -9,7 +9,7 @@
 #include "files/inside.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/sandbox.hpp"
-#include "process/launcher.hpp"
+#include "process/parent_steps.hpp"
 #include "sandbox/compose.hpp"
 #include "sandbox/pasta.hpp"
 #include "sandbox/run_job.hpp"

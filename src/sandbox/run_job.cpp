@@ -45,16 +45,16 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
         return judge_it(receipt);
     };
     RunningContainer running = TRY(launch_container(container_of(prepared), options, signals));
-    running.state.unlock();
+    running.state->unlock();
     TRY(prepared.streams.connect());  // not before: a pinfold that starts itself again would lose what was read
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
-    const pid_t keeper = running.child.pid();
+    const pid_t keeper = running.child->pid();
     auto memory = MemoryWatch::create(plan.cgroup.place, keeper, job.limits.memory_mb << 20);
     result.limits = read_back_limits(job, plan, keeper, memory.has_value());  // the payload may have ended
     Denials denials = TRY(Denials::create(std::move(running.payload->listener), prepared.filter.program));
     TRY_IN("deadline", running.payload->link.send(Message::go));
     const JobEnd end = TRY(
-        supervise_job({running.child.pidfd.get(), &running.payload->link, plan.cgroup.place, signals, prepared.streams,
+        supervise_job({running.child->pidfd.get(), &running.payload->link, plan.cgroup.place, signals, prepared.streams,
                        &denials, timeout_of(job), job.cpu_timeout, -1, memory ? &*memory : nullptr}));
     take_output(prepared.streams.output, result);
     result.denied = denials.take();

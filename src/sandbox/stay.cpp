@@ -108,7 +108,7 @@ Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting
     std::optional<Pasta> network;
     RunningContainer running =
         TRY(launch_container(container_of(prepared), launch_options(job, prepared, setting, network), signals));
-    running.state.unlock();
+    running.state->unlock();
     running.commit();
     if (network) network->release();
     return plan.id;

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "pinfold/result.hpp"
-#include "process/payload.hpp"
+#include "process/payload_steps.hpp"
 #include "sandbox/flow.hpp"
 #include "sandbox/output.hpp"
 

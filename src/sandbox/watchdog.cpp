@@ -18,7 +18,7 @@
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
 #include "kernel/init_process.hpp"
-#include "process/payload.hpp"
+#include "process/payload_steps.hpp"
 
 namespace pinfold {
 

@@ -13,7 +13,7 @@
 #include "base/standard_streams.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
-#include "process/payload.hpp"
+#include "process/payload_steps.hpp"
 
 namespace pinfold {
 

@@ -51,8 +51,7 @@ Names told(const std::string& plan) {
     for (const json& step : whole["steps"]) {
         if (step["step"] != "session") names.push_back(step["step"]);
     }
-    REQUIRE(names.back() == "exec");  // of which nobody is left to tell
-    names.pop_back();
+    REQUIRE(names.back() == "exec");
     return names;
 }
 
@@ -70,10 +69,13 @@ Names taken(const std::string& log, const Names& told) {
     return names;
 }
 
-void check_order(const Bundle& bundle, const SpawnOptions& spawn = {}) {
-    const Outcome plan = run(bundle, {.args = {"--dry-run"}, .spawn = spawn});
+// Also where it is looked at what the process has become, and where there is a pid file.
+void check_order(const Bundle& bundle, const SpawnOptions& spawn = {}, const Names& options = {}) {
+    Names args = options;
+    args.emplace_back("--dry-run");
+    const Outcome plan = run(bundle, {.args = args, .spawn = spawn});
     REQUIRE_MESSAGE(plan.status == 0, plan.err);
-    const Outcome outcome = run(bundle, {.global = {"--debug"}, .spawn = spawn});
+    const Outcome outcome = run(bundle, {.global = {"--debug"}, .args = options, .spawn = spawn});
     CHECK_MESSAGE(outcome.status == 0, outcome.err);
     const Names names = told(plan.out);
     CHECK(json(taken(outcome.err, names)) == json(names));
@@ -274,11 +276,31 @@ TEST_CASE("options: --dry-run tells the steps in the order in which they are tak
         bundle.config["linux"]["resources"]["pids"] = {{"limit", 100}};
         fs::permissions(bundle.host(), fs::perms(0755));
         check_order(bundle);
+        check_order(bundle, {}, {"--strict", "--pid-file", bundle.host() / "pid"});
         // With ids of its own: the parent opens what the child cannot.
         bundle.add_namespace("user");
         bundle.config["linux"]["uidMappings"] = json::array({{{"containerID", 0}, {"hostID", 0}, {"size", 65536}}});
         bundle.config["linux"]["gidMappings"] = bundle.config["linux"]["uidMappings"];
         check_order(bundle);
+    }
+}
+
+TEST_CASE("options: --dry-run tells the steps of a process that takes over where others live") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle others;
+    others.probe({"wait-signal"});
+    const Container container(others, Container::As::running);
+    for (const bool no_new_privileges : {true, false}) {
+        CAPTURE(no_new_privileges);
+        Bundle bundle;
+        ask_for_everything(bundle);
+        bundle.config["process"]["noNewPrivileges"] = no_new_privileges;
+        for (json& one : bundle.config["linux"]["namespaces"]) {
+            if (one["type"] == "pid") one["path"] = "/proc/" + std::to_string(container.pid()) + "/ns/pid";
+        }
+        check_order(bundle);
+        check_order(bundle, {}, {"--strict", "--pid-file", bundle.host() / "pid"});
     }
 }
 

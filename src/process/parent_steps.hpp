@@ -1,4 +1,5 @@
-// The parent of a new container: makes what it needs on the host, clones its first process, runs its hooks.
+// The parent of a new container: makes what it needs on the host, clones its first process, runs its hooks, by one flat
+// list of steps.
 #pragma once
 
 #include <functional>
@@ -10,10 +11,10 @@
 #include "pinfold/result.hpp"
 #include "plan/plan.hpp"
 #include "process/child.hpp"
-#include "process/init.hpp"
+#include "process/child_steps.hpp"
 #include "process/pid_file.hpp"
-#include "process/receipt.hpp"
 #include "state/store.hpp"
+#include "verify/receipt.hpp"
 
 namespace pinfold {
 
@@ -21,7 +22,7 @@ struct LaunchOptions {
     ChildOptions child;
     std::string state_root;
     bool keep = false;
-    char** argv = nullptr;             // to start pinfold again from a protected binary
+    char** argv = nullptr;             // for launch_container: to start pinfold again from a protected binary
     const Streams* streams = nullptr;  // of the payload; null: our own
     // What is to be asked right before the container exists, and held until it does.
     std::function<Result<UniqueFd>()> before_state;
@@ -51,20 +52,31 @@ struct KeptPayload {
 
 // A container that runs, with all that was made for it, in the order in which it was: so it goes in the opposite one.
 struct RunningContainer {
-    StateDir state;
+    std::optional<StateDir> state;
     Cgroup cgroup;
-    Child child;
-    MovedDevices net_devices;
-    PidFile pid_file;
+    std::optional<Child> child;
+    std::optional<MovedDevices> net_devices;
+    std::optional<PidFile> pid_file;
     UniqueFd master;  // of the terminal, if there is one for us
     std::optional<KeptPayload> payload;
 
     // From now on the container is on its own, until `delete`.
     void commit();
     void keep();
+    // What was announced of it stays true, though it is still ours.
+    void commit_announcements();
+    // Of one that could not be started: all that concerns its first process.
+    void drop_child();
 };
 
-// For those who supervise it themselves. Its hooks are not run.
+// The container could reach pinfold's own file with write access (CVE-2019-5736): this starts pinfold again from a
+// file that nobody can write to, unless it runs from one.
+Result<void> protect_binary(const Plan& plan, char** argv);
+
+// All steps of a start, as --dry-run prints them.
+std::string dump_plan(const Plan& plan, const LaunchOptions& options = {});
+
+// For those who supervise it themselves. Its hooks are not run. The other two take a binary that is protected.
 Result<RunningContainer> launch_container(const NewContainer& container, const LaunchOptions& options,
                                           const SignalForwarder& signals);
 

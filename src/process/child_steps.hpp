@@ -1,0 +1,98 @@
+// The child: from the clone to execve, by one flat list of steps.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernel/safe_path.hpp"
+#include "pinfold/unique_fd.hpp"
+#include "plan/plan.hpp"
+#include "process/keeper.hpp"
+#include "process/protocol.hpp"
+#include "process/spawn.hpp"
+#include "process/step.hpp"
+#include "seccomp/compile.hpp"
+#include "state/store.hpp"
+
+namespace pinfold {
+
+// What the payload gets as 0, 1 and 2 instead of the caller's own.
+struct Streams {
+    UniqueFd in;
+    UniqueFd out;
+    UniqueFd err;
+};
+
+// What the parent has made ready for the payload.
+struct PayloadSetup {
+    std::optional<SeccompFilter> filter;
+    UniqueFd console_socket;  // empty: the terminal goes to the parent
+    std::optional<winsize> window;
+    const Streams* streams = nullptr;  // null: the caller's own
+};
+
+// Detached mounts: the parent has made those that the child cannot, the child makes the others.
+struct OpenedTrees {
+    UniqueFd root;
+    std::vector<UniqueFd> mounts;  // one per request, in order
+};
+
+// What the steps are chosen by.
+struct ChildRequest {
+    const ProcessPlan& process;
+    const std::optional<Seccomp>& seccomp;
+    const Plan* plan = nullptr;    // null: a process of exec, for which there are only the steps of a payload
+    bool waits_for_start = false;  // all is set up but the payload
+};
+
+// What the child takes over from its parent besides the plan, and what one step leaves for the next ones.
+struct ChildContext {
+    ChildRequest request;
+    Channel channel;
+    PayloadSetup setup;
+    OpenedTrees trees;
+    UniqueFd start_socket;                    // empty: do not wait for `start`
+    UniqueFd pid_namespace;                   // to be entered when all else is set up; empty: we are where we belong
+    OwnWords words;                           // for then
+    std::optional<KeeperContext> keeper;      // where the plan has one
+    const ContainerRecord* record = nullptr;  // for hooks
+    pid_t host_pid = 0;                       // our own, as the host sees it; the parent says it
+
+    std::optional<RootFd> root;
+    std::optional<rlimit> descriptor_limit;  // the caller's, while there are more
+    bool in_cwd = false;
+    std::string program;
+    std::vector<std::string> env;
+    Readiness readiness;
+
+    const Plan& plan() const { return *request.plan; }
+    const ProcessPlan& process() const { return request.process; }
+};
+
+using ChildStep = Step<ChildRequest, ChildContext>;
+
+// A step is taken where its part of the plan asks for anything.
+template <auto Part>
+bool asks(const ChildRequest& request) {
+    if constexpr (std::is_invocable_v<decltype(Part), const Plan&>) return is_set(std::invoke(Part, *request.plan));
+    else return is_set(std::invoke(Part, request.process));
+}
+
+// The first process of a container, in the clone.
+[[noreturn]] void run_child(ChildContext context);
+
+// For a process that is to be seen by others in the container (spawn.hpp): it becomes the payload in two halves.
+// Outside of their sight it gets the payload's user, streams and rights, but for those that the rest takes; what it
+// clones then, inside, does that rest. Returns only on failure.
+Result<void> become_payload_among_others(ChildContext& context);
+
+// In the order in which they are taken; those of the process that takes over inside, if there is one, apart.
+void tell_child_steps(const ChildRequest& request, std::vector<ToldStep>& told);
+void tell_steps_inside(const ChildRequest& request, std::vector<ToldStep>& told);
+// With --debug: those that the child takes when it no longer holds the log, once it is seen that it has.
+void log_silent_steps(const ChildRequest& request);
+
+}  // namespace pinfold
