@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "audit/head.hpp"
@@ -111,6 +112,20 @@ Result<void> AuditTrail::append(const AuditEvent& event) const {
 void append_or_warn(const AuditTrail& trail, const AuditEvent& event) {
     const Result<void> appended = trail.append(event);
     if (!appended) log_warning(appended.error().message);
+}
+
+void append_failure(const AuditTrail& trail, const AuditEvent& event, const Error& error) {
+    if (trail.is_on()) append_or_warn(trail, {event.event, event.id, "", {{"error", json_quoted(error.message)}}});
+}
+
+Result<AuditTrail> open_trail(const Policies& policies, const std::string& added) {
+    std::vector<std::string> files = audit_files(policies);
+    if (!added.empty() && std::ranges::find(files, added) == files.end()) files.push_back(added);
+    Result<AuditTrail> trail = AuditTrail::open(files);
+    const bool is_policys = !trail && trail.error().code == EACCES && !audit_files(policies).empty();
+    if (!is_policys || ::geteuid() == 0) return trail;
+    return std::move(trail).error().with_hint(
+        "the policy has this logged, and only its owner may write there: call pinfold by sudo, see pinfold-policy(5)");
 }
 
 }  // namespace pinfold

@@ -7,6 +7,7 @@
 
 #include "audit/line.hpp"
 #include "pinfold/result.hpp"
+#include "policy/policy.hpp"
 
 namespace pinfold {
 
@@ -40,5 +41,11 @@ private:
 
 // For what has happened already and cannot be refused any more: a failure is only warned about.
 void append_or_warn(const AuditTrail& trail, const AuditEvent& event);
+
+// A failure is one more event, of the same name, with the member "error".
+void append_failure(const AuditTrail& trail, const AuditEvent& event, const Error& error);
+
+// The logs that the policies and `added`, if it is not empty, ask for.
+Result<AuditTrail> open_trail(const Policies& policies, const std::string& added);
 
 }  // namespace pinfold

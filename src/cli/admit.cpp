@@ -3,9 +3,9 @@
 
 #include <cstdlib>
 
+#include "audit/log.hpp"
 #include "base/strings.hpp"
 #include "policy/verbs.hpp"
-#include "sandbox/audit_job.hpp"
 #include "sandbox/compose.hpp"
 #include "state/store.hpp"
 

@@ -1,18 +1,15 @@
 // For verbs that change containers: their event is in the log before they begin, or they do not begin.
 #pragma once
 
+#include "audit/log.hpp"
 #include "cli/options.hpp"
 #include "pinfold/result.hpp"
-#include "sandbox/audit_job.hpp"
 #include "verify/receipt.hpp"
 
 namespace pinfold {
 
 // The logs that --audit and the policies ask for.
 Result<AuditTrail> open_audit(const CommandLine& line);
-
-// A failure is one more event, of the same name, with the member "error".
-void append_failure(const AuditTrail& trail, const AuditEvent& event, const Error& error);
 
 // With --strict: what does not hold ends the start.
 ReceiptHandler require_and_log(const AuditTrail& trail, const std::string& id);

@@ -12,6 +12,7 @@
 #include "json/writer.hpp"
 #include "kernel/own_binary.hpp"
 #include "sandbox/compose.hpp"
+#include "sandbox/audit_job.hpp"
 #include "sandbox/exec_job.hpp"
 #include "spec/load.hpp"
 #include "state/lifecycle.hpp"

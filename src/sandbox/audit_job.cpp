@@ -1,11 +1,6 @@
 // What the audit log is told of a job.
 #include "sandbox/audit_job.hpp"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "json/writer.hpp"
@@ -41,16 +36,6 @@ const char* limit_hit(SandboxStatus status) {
 }
 
 }  // namespace
-
-Result<AuditTrail> open_trail(const Policies& policies, const std::string& added) {
-    std::vector<std::string> files = audit_files(policies);
-    if (!added.empty() && std::ranges::find(files, added) == files.end()) files.push_back(added);
-    Result<AuditTrail> trail = AuditTrail::open(files);
-    const bool is_policys = !trail && trail.error().code == EACCES && !audit_files(policies).empty();
-    if (!is_policys || ::geteuid() == 0) return trail;
-    return std::move(trail).error().with_hint(
-        "the policy has this logged, and only its owner may write there: call pinfold by sudo, see pinfold-policy(5)");
-}
 
 AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::string& config) {
     return {"sandbox",
