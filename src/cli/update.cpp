@@ -12,6 +12,7 @@
 #include "cli/verbs.hpp"
 #include "json/reader.hpp"
 #include "json/writer.hpp"
+#include "policy/check_request.hpp"
 #include "sandbox/compose.hpp"
 #include "spec/parse.hpp"
 #include "spec/validate.hpp"

@@ -1,10 +1,11 @@
 // A sandbox's wishes against the policies: every rule that is broken is named.
+#include "policy/check_request.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 
 #include "base/strings.hpp"
-#include "policy/policy.hpp"
 
 namespace pinfold {
 

@@ -12,6 +12,7 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
+#include "policy/check_request.hpp"
 #include "policy/verbs.hpp"
 
 namespace pinfold {

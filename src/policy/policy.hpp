@@ -55,31 +55,6 @@ Result<void> add_policy(Policies& policies, const std::string& file, const std::
 // Only what the text says: its forbidden_paths come without the defaults.
 Result<Policy> parse_policy(std::string_view text, const std::string& name);
 
-struct SandboxRequest {
-    SandboxLimits limits;
-    std::string network = "none";
-    std::string profile;  // a name or a file; empty: none is asked about
-};
-
-// One sentence per rule that is broken: "limits.memory_mb: 8192 is above 4096 (/etc/pinfold/policy.json)".
-std::vector<std::string> find_violations(const Policies& policies, const SandboxRequest& request);
-
-// The same as an error, with kPolicyRefusal.
-Result<void> check_request(const Policies& policies, const SandboxRequest& request);
-
-// Whether there may be one more sandbox than these.
-Result<void> check_count(const Policies& policies, uint64_t running);
-
-// Of a seccomp profile by its name, or by a file's path: that file, where it is not one that a policy lists. Nothing,
-// where it can be opened by its name: without a policy any file can.
-Result<UniqueFd> open_profile_allowed(const Policies& policies, const std::string& profile);
-// Of a name or path that the caller gave. Without a system's policy, any.
-Result<void> check_runtime(const Policies& policies, const std::string& runtime);
-// New limits of a sandbox: what is not given stays, and is not judged.
-Result<void> check_update(const Policies& policies, const SandboxLimits& wanted);
-// The longest that a sandbox may live; nothing: for ever.
-std::optional<uint64_t> longest_life(const Policies& policies);
-
 Result<UniqueFd> open_allowed(const Policies& policies, const std::string& path, Access access);
 Result<UniqueFd> open_parent_allowed(const Policies& policies, const std::string& path, Access access);
 // Of what pinfold itself shows to every sandbox: the lists of allowed paths are about what callers ask for.

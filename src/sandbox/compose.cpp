@@ -10,6 +10,7 @@
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "pinfold/generate.hpp"
+#include "policy/check_request.hpp"
 #include "sandbox/host_root.hpp"
 #include "sandbox/place_limits.hpp"
 #include "sandbox/template_root.hpp"

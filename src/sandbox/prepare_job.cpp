@@ -13,6 +13,7 @@
 #include "base/strings.hpp"
 #include "kernel/init_process.hpp"
 #include "pinfold/generate.hpp"
+#include "policy/check_request.hpp"
 #include "sandbox/audit_job.hpp"
 #include "seccomp/cache.hpp"
 #include "seccomp/reporting.hpp"

@@ -4,6 +4,7 @@
 #include "base/strings.hpp"
 #include "cgroup/usage.hpp"
 #include "pinfold/generate.hpp"
+#include "policy/check_request.hpp"
 #include "sandbox/audit_job.hpp"
 #include "sandbox/place_limits.hpp"
 #include "sandbox/prepare_job.hpp"

@@ -12,6 +12,7 @@
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "policy/check_request.hpp"
 #include "process/lifetime.hpp"
 #include "sandbox/prepare_job.hpp"
 

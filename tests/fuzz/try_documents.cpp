@@ -3,7 +3,7 @@
 #include "json/reader.hpp"
 #include "pinfold/generate.hpp"
 #include "pinfold/sandbox.hpp"
-#include "policy/policy.hpp"
+#include "policy/check_request.hpp"
 #include "spec/parse.hpp"
 #include "spec/validate.hpp"
 #include "state/record.hpp"

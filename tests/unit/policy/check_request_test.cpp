@@ -1,5 +1,5 @@
 // A sandbox's wishes against policies.
-#include "policy/policy.hpp"
+#include "policy/check_request.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;

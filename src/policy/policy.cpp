@@ -1,0 +1,218 @@
+// The policies that hold here, from their files: everything that is wrong with one is told at once. Who may write them
+// decides, so that is asked of the opened file.
+#include "policy/policy.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <set>
+
+#include "base/fs.hpp"
+#include "base/strings.hpp"
+#include "json/reader.hpp"
+#include "kernel/namespaces.hpp"
+#include "policy/verbs.hpp"
+#include "spec/reader.hpp"
+#include "spec/rules.hpp"
+
+namespace pinfold {
+
+static void read(const Reader& object, SandboxLimits& limits) {
+    object.optional("cpu_cores", limits.cpu_cores);
+    object.optional("memory_mb", limits.memory_mb);
+    object.optional("disk_mb", limits.disk_mb);
+    object.optional("max_processes", limits.max_processes);
+    object.optional("timeout_seconds", limits.timeout_seconds);
+}
+
+static void read(const Reader& object, Policy& policy) {
+    object.optional("limits", policy.limits);
+    object.optional("network", policy.networks);
+    object.optional("max_sandboxes", policy.max_sandboxes);
+    object.optional("profiles", policy.profiles);
+    object.optional("allow_profile_files", policy.allow_profile_files);
+    object.optional("runtimes", policy.runtimes);
+    object.optional("verbs", policy.verbs);
+    object.optional("allowed_read_paths", policy.mounts.allowed_read_paths);
+    object.optional("allowed_write_paths", policy.mounts.allowed_write_paths);
+    object.optional("forbidden_paths", policy.mounts.forbidden_paths);
+    object.optional("audit", policy.audit);
+}
+
+namespace {
+
+constexpr auto kNetworks = std::to_array<std::string_view>({"none", "host", "pasta"});
+
+// A misspelt rule would not hold, and nobody would notice.
+void refuse_unknown(const Json& object, const std::string& path, const std::set<std::string>& known,
+                    Problems& problems) {
+    for (const Json::Member& member : *object.object()) {
+        const std::string place = member_path(path, member.key);
+        if (!known.contains(place)) problems.add(place, "unknown, or null");
+        else if (member.value.object()) refuse_unknown(member.value, place, known, problems);
+    }
+}
+
+bool is_rule(std::string_view path) {
+    if (!path.starts_with('/') && !path.starts_with("~/")) return false;
+    const std::vector<std::string_view> names = split(path, '/');
+    return std::none_of(names.begin(), names.end(), [](std::string_view name) { return name == "." || name == ".."; });
+}
+
+void check_rules(std::string_view member, std::vector<std::string>& rules, Problems& problems) {
+    for (size_t i = 0; i < rules.size(); ++i) {
+        while (rules[i].size() > 1 && rules[i].ends_with('/')) rules[i].pop_back();
+        if (is_rule(rules[i])) continue;
+        problems.add(element_path(member, i),
+                     found(rules[i], "an absolute path or one that begins with ~/, without dots"));
+    }
+}
+
+// Of a relative path the caller's directory would decide what it names.
+void check_names(std::string_view member, const std::optional<std::vector<std::string>>& names, Problems& problems) {
+    for (size_t i = 0; names && i < names->size(); ++i) {
+        const std::string& name = (*names)[i];
+        if (name.starts_with('/') || (!name.empty() && name.find('/') == name.npos && !name.ends_with(".json")))
+            continue;
+        problems.add(element_path(member, i), found(name, "a name, or an absolute path"));
+    }
+}
+
+void check_values(Policy& policy, Problems& problems) {
+    if (policy.networks) require_all_known("network", *policy.networks, kNetworks, problems);
+    if (policy.verbs) require_all_known("verbs", *policy.verbs, verb_names(), problems);
+    check_names("profiles", policy.profiles, problems);
+    check_names("runtimes", policy.runtimes, problems);
+    if (policy.limits.cpu_cores && !(*policy.limits.cpu_cores > 0)) {
+        problems.add("limits.cpu_cores", "allowed: a number above 0");
+    }
+    MountPolicy& mounts = policy.mounts;
+    if (mounts.allowed_read_paths) check_rules("allowed_read_paths", *mounts.allowed_read_paths, problems);
+    if (mounts.allowed_write_paths) check_rules("allowed_write_paths", *mounts.allowed_write_paths, problems);
+    check_rules("forbidden_paths", mounts.forbidden_paths, problems);
+    if (!policy.audit.empty()) require_absolute("audit", policy.audit, problems);
+}
+
+}  // namespace
+
+Result<Policy> parse_policy(std::string_view text, const std::string& name) {
+    const Json root = TRY(parse_json(text, name));
+    Policy policy;
+    policy.mounts.forbidden_paths.clear();
+    policy.mounts.origin = name;
+    Problems problems;
+    std::set<std::string> known;
+    Reader(root, problems, &known).into(policy);
+    if (root.object()) refuse_unknown(root, "", known, problems);
+    check_values(policy, problems);
+    if (!problems.empty()) return to_error(problems, name).with_hint("pinfold-policy(5) lists what a policy can say");
+    return policy;
+}
+
+namespace {
+
+// Root of the host has no number in a user namespace that does not map it; the kernel shows this one instead.
+constexpr uid_t kUnmapped = 65534;
+
+bool is_root(uid_t uid) {
+    if (uid != kUnmapped) return uid == 0;
+    const Result<bool> initial = in_initial_user_namespace();
+    return initial && !*initial;
+}
+
+// Files and directories that only `root`, or also the caller, may write to.
+Result<void> require_trusted(int fd, const std::string& path, bool callers_own) {
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) return errno_error(concat("stat ", path));
+    if (!is_root(info.st_uid) && !(callers_own && info.st_uid == ::getuid())) {
+        return plain_error(concat(path, " belongs to user ", info.st_uid, ", who could change it"))
+            .with_hint(concat("chown root:root ", path));
+    }
+    if ((info.st_mode & 022) != 0) {
+        return plain_error(concat(path, " can be changed by others than its owner"))
+            .with_hint(concat("chmod go-w ", path));
+    }
+    return {};
+}
+
+Result<Policy> load(int directory, const std::string& name, const std::string& path, bool callers_own) {
+    const UniqueFd file = TRY(open_regular(directory, name));
+    TRY(require_trusted(file.get(), path, callers_own));
+    return parse_policy(TRY(read_at_most(file.get(), path, kMaxDocument)), path);
+}
+
+std::string system_policy_file() { return concat(kPolicyDirectory, '/', kPolicyName); }
+
+// In most places there is none, which is found out by one system call.
+Result<void> add_system_policy(Policies& policies) {
+    const UniqueFd directory(::open(kPolicyDirectory, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory && errno == ENOENT) return {};
+    if (!directory) return errno_error(concat("open ", kPolicyDirectory));
+    // Whoever may write to it could remove the file.
+    TRY(require_trusted(directory.get(), kPolicyDirectory, false));
+    Result<Policy> policy = load(directory.get(), kPolicyName, system_policy_file(), false);
+    if (!policy && policy.error().code == ENOENT) return {};
+    if (!policy && policy.error().code == EACCES) {
+        return std::move(policy).error().with_hint("let those who run sandboxes read it: chmod a+r");
+    }
+    if (!policy) return std::move(policy).error();
+    policies.push_back(std::move(policy).value());
+    return {};
+}
+
+std::vector<MountPolicy> mounts_of(const Policies& policies) {
+    std::vector<MountPolicy> mounts;
+    for (const Policy& policy : policies) mounts.push_back(policy.mounts);
+    return mounts;
+}
+
+}  // namespace
+
+bool Policy::is_system() const { return mounts.origin == system_policy_file(); }
+
+Result<Policies> load_policies(const std::string& added) {
+    Policies policies(1);
+    TRY_IN("policy", add_system_policy(policies));
+    if (!added.empty()) TRY(add_policy(policies, added, added));
+    return policies;
+}
+
+Result<void> add_policy(Policies& policies, const std::string& file, const std::string& name) {
+    Result<Policy> policy = load(AT_FDCWD, file, name, true);
+    if (!policy) return std::move(policy).error().within("policy");
+    policies.push_back(std::move(policy).value());
+    return {};
+}
+
+Result<UniqueFd> open_allowed(const Policies& policies, const std::string& path, Access access) {
+    return open_allowed(mounts_of(policies), path, access);
+}
+
+Result<UniqueFd> open_parent_allowed(const Policies& policies, const std::string& path, Access access) {
+    return open_parent_allowed(mounts_of(policies), path, access);
+}
+
+// The built-in rules are left out: what is shown was chosen by them.
+Result<void> check_not_forbidden(const Policies& policies, const std::string& path) {
+    std::vector<MountPolicy> mounts = mounts_of(policies);
+    mounts.erase(mounts.begin());
+    std::erase_if(mounts, [](const MountPolicy& one) { return one.forbidden_paths.empty(); });
+    for (MountPolicy& one : mounts) one.allowed_read_paths = one.allowed_write_paths = std::nullopt;
+    if (!mounts.empty()) TRY(open_allowed(mounts, path, Access::read));
+    return {};
+}
+
+std::vector<std::string> audit_files(const Policies& policies) {
+    std::vector<std::string> files;
+    for (const Policy& policy : policies) {
+        const bool is_new = std::ranges::find(files, policy.audit) == files.end();
+        if (!policy.audit.empty() && is_new) files.push_back(policy.audit);
+    }
+    return files;
+}
+
+}  // namespace pinfold
