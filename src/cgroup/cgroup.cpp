@@ -4,9 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <memory>
-#include <utility>
-
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
@@ -48,41 +45,29 @@ CgroupHost host_of(const CgroupPath& place) {
 Result<Cgroup> Cgroup::create(const CgroupPlan& plan) {
     Cgroup group;
     if (!plan.place.exists()) return group;
-    group.owner_ = ::getpid();
+    group.group_ = {new NewGroup, {::getpid()}};
     Result<void> made;
     for (const auto& backend : TRY(backends_of(plan.place))) {
-        if (made) made = backend->make(plan, group.group_);
+        if (made) made = backend->make(plan, *group.group_);
     }
     if (made) return group;
-    group.remove();
+    group.group_.reset();
     remove_empty_home(plan.place);
     return std::move(made).error();
 }
 
 Result<void> Cgroup::attach(const CgroupPlan& plan, pid_t pid) {
-    for (const auto& backend : TRY(backends_of(plan.place))) TRY(backend->attach(plan, pid, group_));
+    for (const auto& backend : TRY(backends_of(plan.place))) TRY(backend->attach(plan, pid, *group_));
     return {};
 }
 
-Cgroup::Cgroup(Cgroup&& other) noexcept
-    : group_(std::exchange(other.group_, NewGroup{})), owner_(std::exchange(other.owner_, 0)) {}
-
-Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
-    Cgroup taken(std::move(other));  // in between, so that assigning to itself keeps the group
-    std::swap(group_, taken.group_);
-    std::swap(owner_, taken.owner_);
-    return *this;
-}
-
-Cgroup::~Cgroup() { remove(); }
-
-void Cgroup::remove() noexcept {
-    if (owner_ == 0 || owner_ != ::getpid()) return;
-    owner_ = 0;
-    group_.fd.reset();
+void Cgroup::Remover::operator()(NewGroup* group) const noexcept {
+    const std::unique_ptr<NewGroup> last(group);
+    if (owner == 0 || owner != ::getpid()) return;
+    last->fd.reset();
     // Tried again: the state goes as well, and then nobody else knows of the group.
-    if (remove_cgroup(group_.made)) return;
-    if (const auto removed = remove_cgroup(group_.made); !removed) log_warning(removed.error().message);
+    if (remove_cgroup(last->made)) return;
+    if (const auto removed = remove_cgroup(last->made); !removed) log_warning(removed.error().message);
 }
 
 Result<void> add_process(const CgroupPath& place, pid_t pid) {

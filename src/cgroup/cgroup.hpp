@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 
 #include "cgroup/backend.hpp"
 #include "cgroup/plan.hpp"
@@ -22,25 +23,19 @@ public:
     // that was there before.
     static Result<Cgroup> create(const CgroupPlan& plan);
 
-    Cgroup() noexcept = default;
-    Cgroup(Cgroup&& other) noexcept;
-    Cgroup& operator=(Cgroup&& other) noexcept;
-    Cgroup(const Cgroup&) = delete;
-    Cgroup& operator=(const Cgroup&) = delete;
-    ~Cgroup();
-
     // For clone3(CLONE_INTO_CGROUP); -1: there is no group that a process could be cloned into, or not before attach().
-    int fd() const noexcept { return group_.fd.get(); }
+    int fd() const noexcept { return group_ ? group_->fd.get() : -1; }
     // Puts the container's first process, which waits, where the clone could not.
     Result<void> attach(const CgroupPlan& plan, pid_t pid);
     // From now on the group stays until remove_cgroup().
-    void commit() noexcept { owner_ = 0; }
+    void commit() noexcept { group_.get_deleter().owner = 0; }
 
 private:
-    void remove() noexcept;
-
-    NewGroup group_;
-    pid_t owner_ = 0;  // who removes it, 0: nobody; a copy of this object in a forked child must not
+    struct Remover {
+        pid_t owner;  // who removes it, 0: nobody; a copy of this object in a forked child must not
+        void operator()(NewGroup* group) const noexcept;
+    };
+    std::unique_ptr<NewGroup, Remover> group_;
 };
 
 // Puts a process that waits into the groups that a clone cannot: those of cgroup v1, and a scope of systemd's that is
