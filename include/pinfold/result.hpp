@@ -28,7 +28,7 @@ Error errno_error(std::string_view what);
 Error errno_error(int code, std::string_view what);
 Error plain_error(std::string message);
 
-// The reason in words that no engine mistakes for a missing executable (see errno_words.cpp).
+// The reason in words that no engine mistakes for a missing executable (see result.cpp).
 std::string errno_words(int code);
 
 template <class T>

@@ -236,12 +236,12 @@ Result<void> V1Groups::open() {
     return {};
 }
 
-Result<void> V1Groups::update_limits(const DividedResources& divided, Undo& undo, GroupLimits& written) {
-    Resources resources = divided.v1;
-    TRY(complete_memory(memory_now(groups_.of("memory")), resources.memory));
-    if (resources.pids_limit == 0) resources.pids_limit.reset();
-    std::vector<CgroupWrite> writes = TRY(v1_writes(resources));
-    add_zeros(resources.cpu, writes);
+Result<void> V1Groups::update_limits(const DividedResources& resources, Undo& undo, GroupLimits& written) {
+    Resources wanted = resources.v1;
+    TRY(complete_memory(memory_now(groups_.of("memory")), wanted.memory));
+    if (wanted.pids_limit == 0) wanted.pids_limit.reset();
+    std::vector<CgroupWrite> writes = TRY(v1_writes(wanted));
+    add_zeros(wanted.cpu, writes);
     // Without the file, the group is as the kernel made it already.
     std::erase_if(writes, [&](const CgroupWrite& write) {
         return is_v1_default(write) && ::faccessat(groups_.of(write.file), write.file.c_str(), F_OK, 0) != 0;

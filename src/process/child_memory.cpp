@@ -123,7 +123,10 @@ Result<void> ChildMemory::await_waiting(const WaitingPlace& place, const Channel
     for (timespec pause{0, 50'000};; pause.tv_nsec = std::min(2 * pause.tv_nsec, 5'000'000L)) {
         uint32_t word = 0;
         const auto [here, there] = parts(word, place.word);
-        if (::process_vm_readv(pid, &here, 1, &there, 1, 0) != sizeof word) return lost(pidfd, "look at");
+        if (::process_vm_readv(pid, &here, 1, &there, 1, 0) != sizeof word) {
+            // One that ends has no memory any more when it still has its end of the channel, and is still to be reaped.
+            return errno == ESRCH ? last_words(channel) : lost(pidfd, "look at");
+        }
         if (word == kWaiting) break;
         pollfd said{channel.fd(), POLLIN, 0};
         if (::ppoll(&said, 1, &pause, nullptr) > 0) return last_words(channel);

@@ -69,11 +69,13 @@ UniqueFd take_pid_namespace(std::vector<OpenedNamespace>& namespaces) {
     if (plan.user_before_time) flags &= ~uint64_t{CLONE_NEWUSER};
     context.pid_namespace = take_pid_namespace(namespaces);
     const Channel& channel = context.channel;
-    const Result<void> cloned = take_step("clone", [&]() -> Result<void> {
+    const auto clone = [&]() -> Result<void> {
         TRY(enter(context.plan(), namespaces, channel));
         return clone_as_sibling(flags, channel, [&] { run_child(std::move(context)); });
-    });
-    if (!cloned) channel.send_failure(cloned.error());
+    };
+    // A part of the parent's step, which has told of it.
+    Result<void> cloned = clone();
+    if (!cloned) channel.send_failure(in_step("clone", std::move(cloned).error()));
     ::_exit(0);
 }
 
