@@ -1,7 +1,6 @@
 // Reader: the parts that do not depend on the type that is read.
 #include "spec/reader.hpp"
 
-
 namespace pinfold {
 
 void Reader::into_bool(bool& out) const {
