@@ -290,15 +290,15 @@ TEST_CASE("options: --dry-run tells the steps of a process that takes over where
     PINFOLD_ONLY();
     Bundle others;
     others.probe({"wait-signal"});
+    Bundle bundle;
+    ask_for_everything(bundle);
     const Container container(others, Container::As::running);
+    for (json& one : bundle.config["linux"]["namespaces"]) {
+        if (one["type"] == "pid") one["path"] = "/proc/" + std::to_string(container.pid()) + "/ns/pid";
+    }
     for (const bool no_new_privileges : {true, false}) {
         CAPTURE(no_new_privileges);
-        Bundle bundle;
-        ask_for_everything(bundle);
         bundle.config["process"]["noNewPrivileges"] = no_new_privileges;
-        for (json& one : bundle.config["linux"]["namespaces"]) {
-            if (one["type"] == "pid") one["path"] = "/proc/" + std::to_string(container.pid()) + "/ns/pid";
-        }
         check_order(bundle);
         check_order(bundle, {}, {"--strict", "--pid-file", bundle.host() / "pid"});
     }
