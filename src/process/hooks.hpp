@@ -23,4 +23,23 @@ Result<void> run_hooks(std::string_view kind, const std::vector<Hook>& hooks, co
 // For the hooks after a container's end: a failure is a warning, and the next one is run all the same.
 void run_poststop_hooks(const std::vector<Hook>& hooks, const std::string& state);
 
+// The hooks for the end of a container, once there is one to end: they run when all else of it is gone.
+class PoststopHooks {
+public:
+    PoststopHooks(const std::vector<Hook>& hooks, const ContainerRecord& record) : hooks_(hooks), record_(record) {}
+    PoststopHooks(const PoststopHooks&) = delete;
+    PoststopHooks& operator=(const PoststopHooks&) = delete;
+    ~PoststopHooks() {
+        if (armed_ && !hooks_.empty()) run_poststop_hooks(hooks_, hook_state(record_, Status::stopped));
+    }
+
+    void arm() noexcept { armed_ = true; }
+    void disarm() noexcept { armed_ = false; }
+
+private:
+    const std::vector<Hook>& hooks_;
+    const ContainerRecord& record_;
+    bool armed_ = false;
+};
+
 }  // namespace pinfold

@@ -1,5 +1,5 @@
 // The parent of a new container. What it makes on the host is held by guards: whichever step fails, the ones before it
-// are undone. The list of steps stands in the middle of the file: what they do above it, what follows below.
+// are undone.
 #include "process/parent_steps.hpp"
 
 #include <fcntl.h>
@@ -13,79 +13,21 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
-#include "cgroup/path.hpp"
 #include "json/writer.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/own_binary.hpp"
 #include "kernel/selinux.hpp"
-#include "kernel/terminal.hpp"
-#include "process/file_steps.hpp"
 #include "process/hooks.hpp"
+#include "process/host_steps.hpp"
 #include "process/listener.hpp"
 #include "process/memory_report.hpp"
 #include "process/pid_file.hpp"
 #include "process/spawn.hpp"
 #include "process/step.hpp"
-#include "seccomp/cache.hpp"
 
 namespace pinfold {
 
 namespace {
-
-// The hooks for the end of a container, once there is one to end: they run when all else of it is gone.
-class PoststopHooks {
-public:
-    explicit PoststopHooks(const NewContainer& container) : container_(container) {}
-    PoststopHooks(const PoststopHooks&) = delete;
-    PoststopHooks& operator=(const PoststopHooks&) = delete;
-    ~PoststopHooks() {
-        if (!armed_ || container_.plan.hooks.poststop.empty()) return;
-        run_poststop_hooks(container_.plan.hooks.poststop, hook_state(container_.record, Status::stopped));
-    }
-
-    void arm() noexcept { armed_ = true; }
-    void disarm() noexcept { armed_ = false; }
-
-private:
-    const NewContainer& container_;
-    bool armed_ = false;
-};
-
-// What the steps are chosen by.
-struct StartRequest {
-    const Plan& plan;
-    const LaunchOptions& options;
-    bool waits_for_start = false;  // stop when all is set up but the payload
-
-    ChildRequest child() const { return {plan.process, plan.seccomp, &plan, waits_for_start}; }
-};
-
-// The parent's ends. The child closes its copies of them first of all: only so does it see the end of a parent that
-// dies before the parent-death signal is set, or after that was lifted.
-struct ParentEnds {
-    Channel channel;
-    std::optional<Channel> link;  // to the keeper, if there is to be one
-
-    void close() {
-        channel.close();
-        if (link) link->close();
-    }
-};
-
-// A start on its way.
-struct ParentContext {
-    StartRequest request;
-    const NewContainer& container;
-    const SignalForwarder& signals;
-    PoststopHooks& poststop;
-    std::optional<ParentEnds> ends;
-    std::optional<ChildContext> for_child;  // until the clone, which takes it over
-    RunningContainer made;
-
-    const Plan& plan() const { return request.plan; }
-    const LaunchOptions& options() const { return request.options; }
-    const Channel& channel() const { return ends->channel; }
-};
 
 using ParentStep = Step<StartRequest, ParentContext>;
 
@@ -95,239 +37,6 @@ template <auto Part>
 bool asks(const StartRequest& request) {
     if constexpr (std::is_invocable_v<decltype(Part), const Plan&>) return is_set(std::invoke(Part, request.plan));
     else return is_set(std::invoke(Part, request.plan.process));
-}
-
-bool joins_pid_namespace(const StartRequest& request) { return request.plan.namespaces.joins(CLONE_NEWPID); }
-
-Actions tell_own_binary(const StartRequest&) { return {"run from a read-only clone of pinfold's own file"}; }
-
-Result<void> claim_state(ParentContext& context) {
-    const LaunchOptions& options = context.options();
-    const UniqueFd turn = options.before_state ? TRY(options.before_state()) : UniqueFd();
-    const NewContainer& container = context.container;
-    context.made.state.emplace(TRY(StateDir::create(options.state_root, container.record, container.config)));
-    return {};
-}
-
-Actions tell_state(const StartRequest&) { return {"write the state"}; }
-
-bool has_group(const StartRequest& request) { return request.plan.cgroup.place.exists(); }
-
-Result<void> make_group(ParentContext& context) {
-    context.made.cgroup = TRY(Cgroup::create(context.plan().cgroup));
-    return {};
-}
-
-std::string write_words(const CgroupWrite& write) {
-    std::string words = concat(write.property, ": write ", quoted(write.value), " to ", write.file);
-    if (!write.alternate_file.empty())
-        words +=
-            concat(", and ", quoted(write.alternate_value), " to ", write.alternate_file, ", as far as there are such");
-    return words;
-}
-
-void add_limits(const CgroupPlan& cgroup, Actions& actions) {
-    for (const auto* writes : {&cgroup.writes, &cgroup.v1_writes, &cgroup.device_writes}) {
-        for (const CgroupWrite& write : *writes) actions.push_back(write_words(write));
-    }
-    if (cgroup.filter_devices)
-        actions.push_back(concat("attach a device program of ", cgroup.device_rules.size(), " rules"));
-    if (cgroup.owner) actions.push_back(concat("give the group to user ", *cgroup.owner));
-}
-
-Actions tell_group(const StartRequest& request) {
-    const CgroupPlan& cgroup = request.plan.cgroup;
-    const CgroupPath& place = cgroup.place;
-    if (!place.scope.empty()) return {concat("look for the controllers of ", place.mount)};
-    Actions actions;
-    if (!place.mount.empty()) actions.push_back(concat("make the group ", place.mount, place.path));
-    for (const std::string& mount : v1_mounts(place)) actions.push_back(concat("make the group ", mount, place.path));
-    for (const std::string& controller : cgroup.controllers)
-        actions.push_back(concat("enable the controller ", controller));
-    add_limits(cgroup, actions);
-    return actions;
-}
-
-bool has_filter(const StartRequest& request) { return request.plan.seccomp.has_value(); }
-
-Result<void> compile_filter(ParentContext& context) {
-    context.for_child->setup.filter =
-        TRY(compile_seccomp_cached(*context.plan().seccomp, context.options().child.seccomp_cache));
-    return {};
-}
-
-Actions tell_compilation(const StartRequest&) { return {"compile the filter, unless it was before"}; }
-
-bool opens_sources(const StartRequest& request) {
-    const auto is_ours = [&](const MountRequest& mount) { return is_opened_by_parent(request.plan, mount); };
-    return request.plan.parent_opens_sources || std::ranges::any_of(request.plan.mounts, is_ours);
-}
-
-// For a child that could not: its user namespace has no rights over the host's files.
-Result<void> open_sources(ParentContext& context) {
-    const Plan& plan = context.plan();
-    OpenedTrees& trees = context.for_child->trees;
-    if (plan.parent_opens_sources && plan.root.uses_path())
-        trees.root = TRY_IN("root", clone_tree(AT_FDCWD, plan.root.path, true));
-    for (size_t i = 0; i < plan.mounts.size(); ++i) {
-        const MountRequest& mount = plan.mounts[i];
-        if (is_opened_by_parent(plan, mount)) trees.mounts[i] = TRY_IN(mount.label, open_bind_source(mount));
-    }
-    return {};
-}
-
-Actions tell_sources(const StartRequest& request) {
-    const Plan& plan = request.plan;
-    Actions actions;
-    if (plan.parent_opens_sources)
-        actions.push_back(plan.root.uses_path() ? concat("open ", plan.root.path) : "nothing for the root");
-    for (const MountRequest& mount : plan.mounts) {
-        if (is_opened_by_parent(plan, mount))
-            actions.push_back(concat(mount.label, ": open ", mount.filesystem.source));
-    }
-    return actions;
-}
-
-bool waits_for_start(const StartRequest& request) { return request.waits_for_start; }
-
-Result<void> make_start_socket(ParentContext& context) {
-    context.for_child->start_socket = TRY(context.made.state->make_start_socket());
-    return {};
-}
-
-Actions tell_start_socket(const StartRequest&) {
-    return {"make the socket at which the container waits for its start"};
-}
-
-// The common case: one clone, straight into all namespaces and the cgroup. With namespaces to join, the child comes
-// from a joiner, which is gone afterwards.
-Result<void> clone_child(ParentContext& context) {
-    const bool joins = context.plan().namespaces.needs_joiner();
-    ChildContext child = std::move(*context.for_child);
-    context.for_child.reset();
-    const int group = context.made.cgroup.fd();
-    const auto close_ours = [&] { context.ends->close(); };
-    if (joins) context.made.child.emplace(TRY(spawn_by_joiner(std::move(child), context.channel(), group, close_ours)));
-    else context.made.child.emplace(TRY(spawn(std::move(child), group, close_ours)));
-    return {};
-}
-
-Actions tell_clone(const StartRequest& request) {
-    const NamespacePlan& namespaces = request.plan.namespaces;
-    Actions actions;
-    for (const NamespaceToJoin& one : namespaces.join)
-        actions.push_back(concat("join the ", namespace_name(one.flag), " namespace ", one.path));
-    if (namespaces.create_time) actions.push_back("new time namespace");
-    for (const auto& [clock, offset] : namespaces.clock_offsets)
-        actions.push_back(concat("shift ", clock, " by ", offset.seconds, " s ", offset.nanoseconds, " ns"));
-    for (std::string& created : new_namespaces(namespaces.create)) actions.push_back(std::move(created));
-    actions.push_back("clone the child");
-    return actions;
-}
-
-// What takes a process: the clone goes straight into a group of cgroup v2.
-bool attaches_later(const StartRequest& request) {
-    const CgroupPath& place = request.plan.cgroup.place;
-    return !place.v1.empty() || !place.scope.empty();
-}
-
-Result<void> attach_child(ParentContext& context) {
-    return context.made.cgroup.attach(context.plan().cgroup, context.made.child->pid());
-}
-
-Actions tell_attachment(const StartRequest& request) {
-    const CgroupPlan& cgroup = request.plan.cgroup;
-    const CgroupPath& place = cgroup.place;
-    if (place.scope.empty()) {
-        return each(v1_mounts(place),
-                    [&](const std::string& mount) { return concat("put the child into ", mount, place.path); });
-    }
-    Actions actions = {concat("let systemd start ", place.scope, ", the group ", place.mount, place.path)};
-    for (const std::string& property : cgroup.scope_properties) actions.push_back(concat("with ", property));
-    add_limits(cgroup, actions);
-    return actions;
-}
-
-bool maps_ids(const StartRequest& request) { return request.plan.id_maps.has_value(); }
-
-// The joiner's, where it needs them earlier, are written.
-Result<void> map_ids(ParentContext& context) {
-    if (context.plan().namespaces.user_before_time) return {};
-    return write_id_maps(context.made.child->pid(), *context.plan().id_maps);
-}
-
-Actions tell_id_maps(const StartRequest& request) {
-    const IdMaps& maps = *request.plan.id_maps;
-    Actions actions;
-    const auto add = [&](const char* what, const std::vector<IdRange>& ranges) {
-        for (const IdRange& range : ranges) {
-            actions.push_back(
-                concat(what, " ", range.inside, " in the container is ", range.outside, " outside, for ", range.count));
-        }
-    };
-    add("uid", maps.uids);
-    add("gid", maps.gids);
-    if (maps.by_helper) actions.push_back("written by newuidmap and newgidmap");
-    return actions;
-}
-
-Result<void> raise_limits(ParentContext& context) {
-    raise_hard_limits(context.made.child->pid(), context.plan().process.rlimits);
-    return {};
-}
-
-Actions tell_raised_limits(const StartRequest&) { return {"raise the hard limits that are below what is asked for"}; }
-
-Result<void> write_oom_score(ParentContext& context) {
-    return set_oom_score(context.made.child->pid(), *context.plan().process.oom_score_adj);
-}
-
-Actions tell_oom_score(const StartRequest& request) { return {concat("write ", *request.plan.process.oom_score_adj)}; }
-
-bool gives_streams(const StartRequest& request) {
-    return request.plan.stream_owner.has_value() && request.options.streams == nullptr;
-}
-
-Result<void> give_streams(ParentContext& context) { return give_away_pipes(*context.plan().stream_owner); }
-
-Actions tell_stream_owner(const StartRequest& request) {
-    return {concat("pipes become those of uid ", *request.plan.stream_owner)};
-}
-
-Result<void> record_init(ParentContext& context) { return context.made.state->record_init(context.made.child->pid()); }
-
-Actions tell_record(const StartRequest&) { return {"write which process is the first"}; }
-
-Result<void> move_net_devices(ParentContext& context) {
-    context.made.net_devices.emplace(TRY(MovedDevices::move(context.plan().net_devices, context.made.child->pid())));
-    return {};
-}
-
-Actions tell_net_devices(const StartRequest& request) {
-    return each(request.plan.net_devices, [](const NetDeviceMove& device) {
-        return concat("move ", device.host_name, " into the container as ", device.name);
-    });
-}
-
-bool announces(const StartRequest& request) {
-    return !request.options.child.pid_file.empty() || !request.options.child.pidfd_socket.empty();
-}
-
-bool announces_child(const StartRequest& request) { return announces(request) && !joins_pid_namespace(request); }
-
-// To whom it may concern: the pid of the process that is, or becomes, the payload.
-Result<void> announce(ParentContext& context) {
-    const ChildOptions& options = context.options().child;
-    context.made.pid_file.emplace(TRY(PidFile::write(options.pid_file, context.made.child->pid())));
-    return send_pidfd(*context.made.child, options.pidfd_socket);
-}
-
-Actions tell_announcement(const StartRequest& request) {
-    const ChildOptions& options = request.options.child;
-    Actions actions;
-    if (!options.pid_file.empty()) actions.push_back(concat("write ", options.pid_file));
-    if (!options.pidfd_socket.empty()) actions.push_back(concat("send a pidfd to ", options.pidfd_socket));
-    return actions;
 }
 
 // From nothing to a child that waits for its `go`.
@@ -530,7 +239,7 @@ bool starts_with(uint64_t limit, const Launch& how) {
     LaunchOptions options = how.options;
     options.child = {.seccomp_cache = options.child.seccomp_cache, .detach = true};
     const NewContainer container{plan, how.container.record, how.container.config};
-    PoststopHooks no_hooks(container);
+    PoststopHooks no_hooks(container.plan.hooks.poststop, container.record);
     OomCount ignored;
     return launch_once({container, options, how.signals, no_hooks, true}, ignored).has_value();
 }
@@ -610,13 +319,13 @@ void RunningContainer::drop_child() {
 Result<RunningContainer> launch_container(const NewContainer& container, const LaunchOptions& options,
                                           const SignalForwarder& signals) {
     TRY(protect_binary(container.plan, options.argv));
-    PoststopHooks no_hooks(container);
+    PoststopHooks no_hooks(container.plan.hooks.poststop, container.record);
     return launch({container, options, signals, no_hooks, false});
 }
 
 Result<void> create_container(const NewContainer& container, const LaunchOptions& options) {
     const SignalForwarder signals = TRY(SignalForwarder::create());
-    PoststopHooks poststop(container);
+    PoststopHooks poststop(container.plan.hooks.poststop, container.record);
     RunningContainer launched = TRY(launch({container, options, signals, poststop, true}));
     TRY(launched.state->mark_created());
     launched.state->unlock();
@@ -628,7 +337,7 @@ Result<void> create_container(const NewContainer& container, const LaunchOptions
 Result<int> run_container(const NewContainer& container, const LaunchOptions& options) {
     const Plan& plan = container.plan;
     const SignalForwarder signals = TRY(SignalForwarder::create());
-    PoststopHooks poststop(container);
+    PoststopHooks poststop(container.plan.hooks.poststop, container.record);
     RunningContainer launched = TRY(launch({container, options, signals, poststop, false}));
     if (!plan.hooks.poststart.empty()) {
         TRY(run_hooks("poststart", plan.hooks.poststart,

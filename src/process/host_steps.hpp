@@ -1,0 +1,89 @@
+// The parent's steps on the host, and what each of them does, in words.
+#pragma once
+
+#include <optional>
+
+#include "process/child_steps.hpp"
+#include "process/hooks.hpp"
+#include "process/parent_steps.hpp"
+#include "process/step.hpp"
+
+namespace pinfold {
+
+// What the steps are chosen by.
+struct StartRequest {
+    const Plan& plan;
+    const LaunchOptions& options;
+    bool waits_for_start = false;  // stop when all is set up but the payload
+
+    ChildRequest child() const { return {plan.process, plan.seccomp, &plan, waits_for_start}; }
+};
+
+// The parent's ends. The child closes its copies of them first of all: only so does it see the end of a parent that
+// dies before the parent-death signal is set, or after that was lifted.
+struct ParentEnds {
+    Channel channel;
+    std::optional<Channel> link;  // to the keeper, if there is to be one
+
+    void close() {
+        channel.close();
+        if (link) link->close();
+    }
+};
+
+// A start on its way.
+struct ParentContext {
+    StartRequest request;
+    const NewContainer& container;
+    const SignalForwarder& signals;
+    PoststopHooks& poststop;
+    std::optional<ParentEnds> ends;
+    std::optional<ChildContext> for_child;  // until the clone, which takes it over
+    RunningContainer made;
+
+    const Plan& plan() const { return request.plan; }
+    const LaunchOptions& options() const { return request.options; }
+    const Channel& channel() const { return ends->channel; }
+};
+
+bool joins_pid_namespace(const StartRequest& request);
+Actions tell_own_binary(const StartRequest& request);
+Result<void> claim_state(ParentContext& context);
+Actions tell_state(const StartRequest& request);
+bool has_group(const StartRequest& request);
+Result<void> make_group(ParentContext& context);
+Actions tell_group(const StartRequest& request);
+bool has_filter(const StartRequest& request);
+Result<void> compile_filter(ParentContext& context);
+Actions tell_compilation(const StartRequest& request);
+bool opens_sources(const StartRequest& request);
+Result<void> open_sources(ParentContext& context);
+Actions tell_sources(const StartRequest& request);
+bool waits_for_start(const StartRequest& request);
+Result<void> make_start_socket(ParentContext& context);
+Actions tell_start_socket(const StartRequest& request);
+Result<void> clone_child(ParentContext& context);
+Actions tell_clone(const StartRequest& request);
+bool attaches_later(const StartRequest& request);
+Result<void> attach_child(ParentContext& context);
+Actions tell_attachment(const StartRequest& request);
+bool maps_ids(const StartRequest& request);
+Result<void> map_ids(ParentContext& context);
+Actions tell_id_maps(const StartRequest& request);
+Result<void> raise_limits(ParentContext& context);
+Actions tell_raised_limits(const StartRequest& request);
+Result<void> write_oom_score(ParentContext& context);
+Actions tell_oom_score(const StartRequest& request);
+bool gives_streams(const StartRequest& request);
+Result<void> give_streams(ParentContext& context);
+Actions tell_stream_owner(const StartRequest& request);
+Result<void> record_init(ParentContext& context);
+Actions tell_record(const StartRequest& request);
+Result<void> move_net_devices(ParentContext& context);
+Actions tell_net_devices(const StartRequest& request);
+bool announces(const StartRequest& request);
+bool announces_child(const StartRequest& request);
+Result<void> announce(ParentContext& context);
+Actions tell_announcement(const StartRequest& request);
+
+}  // namespace pinfold
