@@ -13,7 +13,7 @@ bool is_leftover(const ContainerState& state) { return state.status == Status::c
 
 Result<void> remove_it(const std::string& root, const DeleteOptions& options) {
     const StateLock lock = TRY(StateLock::take(root, options.id));
-    const ContainerState state = TRY(load_what_is_left(root, options.id, options.force));
+    const ContainerState state = TRY(load_for_delete(root, options.id, options.force));
     if (!options.force && !is_leftover(state)) TRY(check_operation(Operation::remove, state));
     return destroy_container(root, state);
 }

@@ -39,7 +39,7 @@ Result<void> print_oom(const std::string& id) {
 Result<int> verb_events(const EventsOptions& options, const CommandLine& line) {
     using Event = GroupWatch::Event;
     const milliseconds interval = TRY(interval_of(options.interval));
-    const ContainerRecord record = TRY(load_live(Operation::events, options.id, line)).record;
+    const ContainerRecord record = TRY(load_with_cgroup(Operation::events, options.id, line)).record;
     GroupWatch watch = TRY(GroupWatch::create(record.cgroup));
     const V1GroupFds v1 = TRY(V1GroupFds::open(record.cgroup));
     if (options.stats) {

@@ -3,7 +3,7 @@
 
 namespace pinfold {
 
-Result<ContainerState> load_live(Operation operation, const std::string& id, const CommandLine& line) {
+Result<ContainerState> load_with_cgroup(Operation operation, const std::string& id, const CommandLine& line) {
     ContainerState state = TRY(load_state(line.global.root, id));
     TRY(check_operation(operation, state));
     if (!state.record.cgroup.exists()) {

@@ -10,6 +10,6 @@
 namespace pinfold {
 
 // Refused: a container in a state in which the operation is not legal, and one without a group of its own.
-Result<ContainerState> load_live(Operation operation, const std::string& id, const CommandLine& line);
+Result<ContainerState> load_with_cgroup(Operation operation, const std::string& id, const CommandLine& line);
 
 }  // namespace pinfold

@@ -7,14 +7,14 @@ namespace pinfold {
 
 Result<int> verb_pause(const std::string& id, const CommandLine& line) {
     const StateLock lock = TRY(StateLock::take(line.global.root, id));
-    const ContainerRecord record = TRY(load_live(Operation::pause, id, line)).record;
+    const ContainerRecord record = TRY(load_with_cgroup(Operation::pause, id, line)).record;
     TRY(freeze_group(record.cgroup));
     return 0;
 }
 
 Result<int> verb_resume(const std::string& id, const CommandLine& line) {
     const StateLock lock = TRY(StateLock::take(line.global.root, id));
-    const ContainerRecord record = TRY(load_live(Operation::resume, id, line)).record;
+    const ContainerRecord record = TRY(load_with_cgroup(Operation::resume, id, line)).record;
     TRY(thaw_group(record.cgroup));
     return 0;
 }

@@ -108,7 +108,7 @@ void add_limits(const std::vector<CgroupWrite>& written, std::vector<CgroupWrite
 
 Result<int> update_it(const UpdateOptions& options, const CommandLine& line, const Resources& resources) {
     const StateLock lock = TRY(StateLock::take(line.global.root, options.id));
-    ContainerRecord record = TRY(load_live(Operation::update, options.id, line)).record;
+    ContainerRecord record = TRY(load_with_cgroup(Operation::update, options.id, line)).record;
     TRY(check_policies(record, resources, line));
     const auto keep = [&](const GroupLimits& written) -> Result<void> {
         if (!record.limits) return {};

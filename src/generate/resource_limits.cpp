@@ -66,7 +66,7 @@ void read_member(const Json::Member& member, ResourceLimits& limits, Problems& p
         for (const Limit& known : kLimits) names += concat(names.empty() ? "" : ", ", known.name);
         problems.add(member_path("", member.key), concat("is no limit; allowed: ", names));
     } else if (!read_limit(member.value, *limit, limits)) {
-        problems.add(member.key, found(member.value, limit->allowed));
+        problems.add(member.key, expected_but_found(member.value, limit->allowed));
     }
 }
 
@@ -82,7 +82,7 @@ std::optional<double> number_in(const ResourceLimits& limits, const Limit& limit
 
 Result<ResourceLimits> parse_resource_limits(std::string_view json, std::string_view name) {
     const Json root = TRY(parse_json(json, name));
-    if (!root.object()) return plain_error(concat(name, ": ", found(root, "an object")));
+    if (!root.object()) return plain_error(concat(name, ": ", expected_but_found(root, "an object")));
     ResourceLimits limits;
     Problems problems;
     for (const Json::Member& member : *root.object()) read_member(member, limits, problems);

@@ -68,7 +68,7 @@ void check_rules(std::string_view member, std::vector<std::string>& rules, Probl
         while (rules[i].size() > 1 && rules[i].ends_with('/')) rules[i].pop_back();
         if (is_rule(rules[i])) continue;
         problems.add(element_path(member, i),
-                     found(rules[i], "an absolute path or one that begins with ~/, without dots"));
+                     expected_but_found(rules[i], "an absolute path or one that begins with ~/, without dots"));
     }
 }
 
@@ -78,7 +78,7 @@ void check_names(std::string_view member, const std::optional<std::vector<std::s
         const std::string& name = (*names)[i];
         if (name.starts_with('/') || (!name.empty() && name.find('/') == name.npos && !name.ends_with(".json")))
             continue;
-        problems.add(element_path(member, i), found(name, "a name, or an absolute path"));
+        problems.add(element_path(member, i), expected_but_found(name, "a name, or an absolute path"));
     }
 }
 

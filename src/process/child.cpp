@@ -93,13 +93,13 @@ Result<UniqueFd> await_payload(const Channel& channel, const ReadyChild& child, 
     const Packet packet = TRY(expect(channel, Message::ready, signal_fd));
     const ChildMemory memory{child.pid, child.pidfd};
     UniqueFd listener;
-    if (const WaitingPlace place{packet.ready.listener.place.word, packet.fd.get()}; place.word != 0) {
+    if (const PausePlace place{packet.ready.listener.place.word, packet.fd.get()}; place.word != 0) {
         TRY(memory.await_waiting(place, channel));
         UniqueFd taken = TRY_IN("seccomp listener", take_listener(child.pidfd, packet.ready.listener.number));
         listener = TRY(child.on_listener(std::move(taken)));
         TRY(memory.let_go_on(place));
     }
-    if (const WaitingPlace gate{packet.ready.gate.word, packet.fd.get()}; gate.word != 0) {
+    if (const PausePlace gate{packet.ready.gate.word, packet.fd.get()}; gate.word != 0) {
         TRY(memory.await_waiting(gate, channel));
         const Receipt receipt = TRY(child.read_receipt());
         TRY(child.on_receipt ? child.on_receipt(receipt) : require(receipt));

@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint32_t kWaiting = 1, kGoOn = 2;
 
-std::atomic<uint32_t> words[WaitingWord::kCount];
+std::atomic<uint32_t> words[PausePoint::kCount];
 char* pages = nullptr;  // one for each word, where the peer hears of faults in them
 
 size_t page_size() { return size_t(::sysconf(_SC_PAGESIZE)); }
@@ -58,7 +58,7 @@ Error last_words(const Channel& channel) {
 }
 
 // A signal takes the child out of its sleep and back again: then there is one more message, or none any more.
-Result<void> await_fault(const WaitingPlace& place, const Channel& channel) {
+Result<void> await_fault(const PausePlace& place, const Channel& channel) {
     for (;;) {
         pollfd fault{place.faults, POLLIN, 0};
         if (TRY(channel.await({&fault, 1}))) return last_words(channel);
@@ -71,7 +71,7 @@ Result<void> await_fault(const WaitingPlace& place, const Channel& channel) {
     }
 }
 
-Result<void> fill_page(const WaitingPlace& place, int pidfd) {
+Result<void> fill_page(const PausePlace& place, int pidfd) {
     std::vector<char> page(page_size());
     std::memcpy(page.data(), &kGoOn, sizeof kGoOn);
     uffdio_copy copy{place.word, reinterpret_cast<uintptr_t>(page.data()), page.size(), 0, 0};
@@ -85,7 +85,7 @@ Result<void> fill_page(const WaitingPlace& place, int pidfd) {
 }  // namespace
 
 UniqueFd open_faults() {
-    const size_t size = WaitingWord::kCount * page_size();
+    const size_t size = PausePoint::kCount * page_size();
     UniqueFd faults(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)));
     if (!faults) return {};
     void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -95,14 +95,14 @@ UniqueFd open_faults() {
     return moved;
 }
 
-uint64_t WaitingWord::address() const {
+uint64_t PausePoint::address() const {
     return reinterpret_cast<uintptr_t>(pages != nullptr ? pages + name_ * page_size()
                                                         : static_cast<void*>(&words[name_]));
 }
 
 // Where nobody hears of it: without a system call there is neither sleep nor clock. It counts, for some minutes, in
 // case the peer has died.
-void WaitingWord::wait() const {
+void PausePoint::wait() const {
     if (pages != nullptr) {
         const volatile auto* word = reinterpret_cast<const uint32_t*>(pages + name_ * page_size());
         if (*word != kGoOn) __builtin_trap();
@@ -118,7 +118,7 @@ void WaitingWord::wait() const {
     }
 }
 
-Result<void> ChildMemory::await_waiting(const WaitingPlace& place, const Channel& channel) const {
+Result<void> ChildMemory::await_waiting(const PausePlace& place, const Channel& channel) const {
     if (place.faults >= 0) return await_fault(place, channel);
     for (timespec pause{0, 50'000};; pause.tv_nsec = std::min(2 * pause.tv_nsec, 5'000'000L)) {
         uint32_t word = 0;
@@ -137,7 +137,7 @@ Result<void> ChildMemory::await_waiting(const WaitingPlace& place, const Channel
 }
 
 // It cannot have ended, and its pid not be another's: it waits for us.
-Result<void> ChildMemory::let_go_on(const WaitingPlace& place) const {
+Result<void> ChildMemory::let_go_on(const PausePlace& place) const {
     if (place.faults >= 0) return fill_page(place, pidfd);
     uint32_t word = kGoOn;
     const auto [here, there] = parts(word, place.word);

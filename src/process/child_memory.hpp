@@ -17,10 +17,10 @@
 
 namespace pinfold {
 
-class WaitingWord {
+class PausePoint {
 public:
     enum Name : size_t { kListener, kGate, kCount };
-    explicit constexpr WaitingWord(Name name) : name_(name) {}
+    explicit constexpr PausePoint(Name name) : name_(name) {}
 
     // For the peer.
     uint64_t address() const;
@@ -41,8 +41,8 @@ struct ChildMemory {
     int pidfd;  // of the same
 
     // Until the child waits at the word. Whatever it says on the channel instead is a failure.
-    Result<void> await_waiting(const WaitingPlace& place, const Channel& channel) const;
-    Result<void> let_go_on(const WaitingPlace& place) const;
+    Result<void> await_waiting(const PausePlace& place, const Channel& channel) const;
+    Result<void> let_go_on(const PausePlace& place) const;
 };
 
 }  // namespace pinfold

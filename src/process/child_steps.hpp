@@ -56,7 +56,7 @@ struct ChildContext {
     OpenedTrees trees;
     UniqueFd start_socket;                    // empty: do not wait for `start`
     UniqueFd pid_namespace;                   // to be entered when all else is set up; empty: we are where we belong
-    OwnWords words;                           // for then
+    ArgvRegion words;                         // for then
     std::optional<KeeperContext> keeper;      // where the plan has one
     const ContainerRecord* record = nullptr;  // for hooks
     pid_t host_pid = 0;                       // our own, as the host sees it; the parent says it

@@ -41,7 +41,7 @@ struct ExecContext {
     int init = -1;             // a pidfd of the container's first process, whose namespaces are the container's
     uint64_t namespaces = 0;   // CLONE_NEW*: those that are not ours already, but for that of processes
     UniqueFd pid_namespace{};  // which is joined last, when the right to look at the first process may be lost
-    OwnWords words;
+    ArgvRegion words;
     PayloadSetup setup;
 
     bool joins_user() const { return (namespaces & CLONE_NEWUSER) != 0; }
@@ -137,7 +137,7 @@ Result<void> come_in(const ExecPlan& plan, const ExecContext& context, ProcessPl
 Result<ExecContext> make_context(const ExecRequest& request, int init, Channel channel) {
     const ExecPlan& plan = request.plan;
     ExecContext context{
-        .channel = std::move(channel), .init = init, .namespaces = plan.namespaces, .words = find_own_words()};
+        .channel = std::move(channel), .init = init, .namespaces = plan.namespaces, .words = find_argv_region()};
     context.namespaces &= ~uint64_t{CLONE_NEWPID};
     if (context.joins_user() && TRY(shares_user_namespace(request.state.pid)))
         context.namespaces &= ~uint64_t{CLONE_NEWUSER};

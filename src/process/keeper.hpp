@@ -27,7 +27,7 @@ namespace pinfold {
 
 struct KeeperContext {
     Channel link;
-    OwnWords words;
+    ArgvRegion words;
 };
 
 // For one that waits: until the files are there, among which may be its working directory and its program.

@@ -18,7 +18,7 @@ namespace pinfold {
 
 namespace {
 
-constexpr WaitingWord handed_over(WaitingWord::kListener);
+constexpr PausePoint handed_over(PausePoint::kListener);
 
 // The document that the specification calls the container process state.
 std::string process_state(const ContainerState& state, pid_t pid, const Seccomp& profile) {

@@ -159,7 +159,7 @@ Result<void> await_goal(const ParentContext& context, int signal_fd) {
 // The supervisor's end of the link to a keeper; the other goes to the child.
 Result<Channel> give_link(ChildContext& child) {
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
-    child.keeper.emplace(KeeperContext{std::move(ends.second), find_own_words()});
+    child.keeper.emplace(KeeperContext{std::move(ends.second), find_argv_region()});
     return std::move(ends.first);
 }
 
@@ -176,7 +176,7 @@ Result<void> connect(ParentContext& context) {
     child.trees.mounts.resize(plan.mounts.size());
     child.setup = TRY(make_setup(plan.process, options.child));
     child.setup.streams = options.streams;
-    if (joins_pid_namespace(context.request)) child.words = find_own_words();
+    if (joins_pid_namespace(context.request)) child.words = find_argv_region();
     if (plan.keeper) context.ends->link = TRY(give_link(child));
     return {};
 }

@@ -29,7 +29,7 @@ namespace pinfold {
 
 namespace {
 
-constexpr WaitingWord gate(WaitingWord::kGate);  // with all rights restricted and the program still to be executed
+constexpr PausePoint gate(PausePoint::kGate);  // with all rights restricted and the program still to be executed
 
 // The directory may be reached through symlinks, but never through a magic link such as /proc/self/fd/7, and it must
 // lie below the root: a descriptor of the host's that leaked in must not become a way out (CVE-2024-21626).

@@ -41,20 +41,20 @@ enum class Message : uint8_t { born, go, mount, mounted, marked, terminal, creat
 Error unexpected(Message got, Message wanted);
 
 // Where a child waits (child_memory.hpp).
-struct WaitingPlace {
+struct PausePlace {
     uint64_t word = 0;  // its address; 0: it does not wait there
     int faults = -1;    // the peer's: what it hears of that by, if there is such a thing
 };
 
 // What a peer needs to take the listener of a filter out of the child that is about to load it.
 struct ListenerOffer {
-    int number = -1;     // of the descriptor that it will have
-    WaitingPlace place;  // where the child waits for that; nowhere: there is no listener
+    int number = -1;   // of the descriptor that it will have
+    PausePlace place;  // where the child waits for that; nowhere: there is no listener
 };
 
 struct Readiness {
     ListenerOffer listener;
-    WaitingPlace gate;  // where the child waits, all its rights restricted, to be looked at
+    PausePlace gate;  // where the child waits, all its rights restricted, to be looked at
 };
 
 // How the payload of a keeper ended, and what all processes of the sandbox have used.

@@ -138,7 +138,7 @@ std::vector<std::string> new_namespaces(uint64_t flags) {
 }
 
 // The 48th and 51st of the words in stat: where the arguments begin and where the environment ends, which follows them.
-OwnWords find_own_words() {
+ArgvRegion find_argv_region() {
     const Result<std::string> stat = read_file("/proc/self/stat");
     if (!stat) return {};
     const std::vector<std::string_view> words = split(std::string_view(*stat).substr(stat->rfind(')') + 1), ' ');
@@ -148,7 +148,7 @@ OwnWords find_own_words() {
             parse_number<uintptr_t>(words[kEnvironmentEnd]).value_or(0)};
 }
 
-void wipe(const OwnWords& words) {
+void wipe(const ArgvRegion& words) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells addresses as numbers
     std::memset(reinterpret_cast<void*>(words.begin), 0, words.end - words.begin);
 }

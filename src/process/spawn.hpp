@@ -48,12 +48,12 @@ Result<Child> spawn_by_joiner(ChildContext context, const Channel& channel, int 
 std::vector<std::string> new_namespaces(uint64_t flags);
 
 // Where a process keeps its own command line and environment; anyone in a container could read the first.
-struct OwnWords {
+struct ArgvRegion {
     uintptr_t begin = 0;
     uintptr_t end = 0;
 };
-OwnWords find_own_words();
-void wipe(const OwnWords& words);
+ArgvRegion find_argv_region();
+void wipe(const ArgvRegion& words);
 
 // A parent that dies takes the child with it. One that had died before gives no signal, but has left its end of the
 // channel.

@@ -12,7 +12,7 @@
 #include "pinfold/generate.hpp"
 #include "policy/check_request.hpp"
 #include "sandbox/host_root.hpp"
-#include "sandbox/place_limits.hpp"
+#include "sandbox/rlimit_fallback.hpp"
 #include "sandbox/template_root.hpp"
 #include "seccomp/profiles.hpp"
 #include "spec/load.hpp"
@@ -183,7 +183,7 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
     };
     annotate_time(kIdleAnnotation, job.idle_timeout);
     annotate_time(kLifetimeAnnotation, job.lifetime);
-    TRY(place_limits(job, host, composed.spec));
+    TRY(fall_back_to_rlimits(job, host, composed.spec));
     composed.root.size = std::max(root_share * kMegabyte, kSmallRoot);
     composed.root.over_directory = !composed.root_path.empty();
     if (!composed.root.over_directory) TRY(show_host(job, policies, options.user, composed));

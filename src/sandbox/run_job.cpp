@@ -3,8 +3,8 @@
 
 #include "cgroup/usage.hpp"
 #include "sandbox/audit_job.hpp"
-#include "sandbox/place_limits.hpp"
 #include "sandbox/prepare_job.hpp"
+#include "sandbox/rlimit_fallback.hpp"
 #include "sandbox/run_elsewhere.hpp"
 #include "sandbox/supervise_job.hpp"
 #include "sandbox/tracer.hpp"

@@ -84,7 +84,7 @@ bool is_to_go(const std::string& root, const ContainerState& state, bool abandon
 // be locked.
 Result<bool> prune_one(const std::string& root, const std::string& id) {
     const StateLock lock = TRY(StateLock::take(root, id));
-    const ContainerState state = TRY(load_what_is_left(root, id, false));
+    const ContainerState state = TRY(load_for_delete(root, id, false));
     if (!is_to_go(root, state, true)) return false;
     TRY(destroy_container(root, state));
     return true;

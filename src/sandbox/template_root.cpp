@@ -52,7 +52,7 @@ Result<Template> parse_template(const std::string& text, const std::string& file
     for (size_t i = 0; i < recipe.show.size(); ++i) {
         const std::string& path = recipe.show[i];
         if (!path.starts_with('/') || !is_plain(path.substr(1)))
-            problems.add(element_path("show", i), found(path, "an absolute path without .."));
+            problems.add(element_path("show", i), expected_but_found(path, "an absolute path without .."));
     }
     for (const auto& [path, target] : recipe.links) {
         if (!is_plain(path)) problems.add(member_path("links", path), "is no plain path relative to the root");

@@ -69,7 +69,8 @@ Result<std::optional<Profile>> find_parent_of(const Json& document, const Profil
                                               const FindProfile& find_parent) {
     const Json* name = document.find("extends");
     if (!name) return std::optional<Profile>();
-    if (!name->string()) return plain_error(concat(place.file, ": extends: ", found(*name, "the name of a profile")));
+    if (!name->string())
+        return plain_error(concat(place.file, ": extends: ", expected_but_found(*name, "the name of a profile")));
     return std::optional<Profile>(TRY_IN(concat(place.file, ": extends"), find_parent(*name->string())));
 }
 

@@ -79,18 +79,18 @@ std::string describe(const Json& json) {
 
 }  // namespace
 
-std::string found(std::string_view text, std::string_view allowed) {
+std::string expected_but_found(std::string_view text, std::string_view allowed) {
     return concat("found ", excerpt(text), ", allowed: ", allowed);
 }
 
-std::string found(const Json& json, std::string_view allowed) {
+std::string expected_but_found(const Json& json, std::string_view allowed) {
     return concat("found ", describe(json), ", allowed: ", allowed);
 }
 
-std::string found(std::string_view text, std::span<const std::string_view> allowed) {
+std::string expected_but_found(std::string_view text, std::span<const std::string_view> allowed) {
     std::string list;
     for (const std::string_view word : allowed) list += concat(list.empty() ? "" : ", ", word);
-    return found(text, list);
+    return expected_but_found(text, list);
 }
 
 }  // namespace pinfold

@@ -43,15 +43,15 @@ Error to_error(const Problems& problems, std::string_view file);
 
 // How a problem is worded: what was found, and what is allowed.
 // found "foo", allowed: ...   Long texts are cut.
-std::string found(std::string_view text, std::string_view allowed);
-std::string found(const Json& json, std::string_view allowed);
+std::string expected_but_found(std::string_view text, std::string_view allowed);
+std::string expected_but_found(const Json& json, std::string_view allowed);
 
 template <std::integral Number>
-std::string found(Number number, std::string_view allowed) {
+std::string expected_but_found(Number number, std::string_view allowed) {
     return concat("found ", number, ", allowed: ", allowed);
 }
 
 // found "foo", allowed: one, two, three
-std::string found(std::string_view text, std::span<const std::string_view> allowed);
+std::string expected_but_found(std::string_view text, std::span<const std::string_view> allowed);
 
 }  // namespace pinfold

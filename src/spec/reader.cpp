@@ -45,7 +45,9 @@ void Reader::missing(std::string_view key, std::string_view words) const {
     problems_.add_unreadable(member_path(path(), key), concat("missing, required: ", words));
 }
 
-void Reader::refuse(std::string_view allowed) const { problems_.add_unreadable(path(), found(json_, allowed)); }
+void Reader::refuse(std::string_view allowed) const {
+    problems_.add_unreadable(path(), expected_but_found(json_, allowed));
+}
 
 std::string Reader::path() const {
     if (!parent_) return {};

@@ -6,7 +6,7 @@
 namespace pinfold {
 
 void require_absolute(std::string path, std::string_view value, Problems& problems) {
-    if (!value.starts_with('/')) problems.add(std::move(path), found(value, "an absolute path"));
+    if (!value.starts_with('/')) problems.add(std::move(path), expected_but_found(value, "an absolute path"));
 }
 
 void require_all_absolute(std::string_view path, const std::vector<std::string>& values, Problems& problems) {
@@ -15,7 +15,7 @@ void require_all_absolute(std::string_view path, const std::vector<std::string>&
 
 void require_index_list(std::string path, std::string_view value, Problems& problems) {
     if (!value.empty() && !parse_index_list(value)) {
-        problems.add(std::move(path), found(value, "a list such as 0-3,7"));
+        problems.add(std::move(path), expected_but_found(value, "a list such as 0-3,7"));
     }
 }
 
@@ -24,7 +24,7 @@ size_t position_of(std::string_view value, Words known) {
 }
 
 void require_known(std::string path, std::string_view value, Words known, Problems& problems) {
-    if (position_of(value, known) == known.size()) problems.add(std::move(path), found(value, known));
+    if (position_of(value, known) == known.size()) problems.add(std::move(path), expected_but_found(value, known));
 }
 
 void require_all_known(std::string_view path, const std::vector<std::string>& values, Words known, Problems& problems) {

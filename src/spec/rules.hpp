@@ -26,7 +26,7 @@ size_t position_of(std::string_view value, Words known);
 template <std::integral Number>
 void require_range(const std::string& path, Number value, std::type_identity_t<Number> least,
                    std::type_identity_t<Number> most, Problems& problems) {
-    if (value < least || value > most) problems.add(path, found(value, concat(least, " to ", most)));
+    if (value < least || value > most) problems.add(path, expected_but_found(value, concat(least, " to ", most)));
 }
 
 // The namespace of that type that the container gets, new or joined; null where it stays in the caller's.

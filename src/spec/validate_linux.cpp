@@ -47,7 +47,7 @@ void validate_devices(const std::vector<Device>& devices, Problems& problems) {
 
 void validate_net_device_name(std::string path, std::string_view name, Problems& problems) {
     if (name.empty() || name.size() > kLongestInterfaceName || !is_one_component(name)) {
-        problems.add(std::move(path), found(name, "an interface name: 1 to 15 bytes, no '/'"));
+        problems.add(std::move(path), expected_but_found(name, "an interface name: 1 to 15 bytes, no '/'"));
     }
 }
 
@@ -71,7 +71,7 @@ void validate_net_devices(const Linux& linux_, Problems& problems) {
 void validate_cgroups_path(const std::string& path, Problems& problems) {
     const std::vector<std::string_view> components = split(path, '/');
     if (std::find(components.begin(), components.end(), "..") != components.end()) {
-        problems.add("linux.cgroupsPath", found(path, "a path without .."));
+        problems.add("linux.cgroupsPath", expected_but_found(path, "a path without .."));
     }
 }
 
@@ -82,17 +82,18 @@ void validate_memory_policy(const MemoryPolicy& policy, Problems& problems) {
     const bool may_be_empty = takes_none || policy.mode == "MPOL_PREFERRED";
     require_index_list("linux.memoryPolicy.nodes", policy.nodes, problems);
     if (takes_none && !policy.nodes.empty()) {
-        problems.add("linux.memoryPolicy.nodes", found(policy.nodes, concat("none with ", policy.mode)));
+        problems.add("linux.memoryPolicy.nodes", expected_but_found(policy.nodes, concat("none with ", policy.mode)));
     } else if (!may_be_empty && policy.nodes.empty()) {
         problems.add("linux.memoryPolicy.nodes", concat("missing, required: a list such as 0-3,7 with ", policy.mode));
     }
 }
 
 void validate_intel_rdt(const IntelRdt& rdt, Problems& problems) {
-    if (!is_one_component(rdt.clos_id)) problems.add("linux.intelRdt.closID", found(rdt.clos_id, "a name without '/'"));
+    if (!is_one_component(rdt.clos_id))
+        problems.add("linux.intelRdt.closID", expected_but_found(rdt.clos_id, "a name without '/'"));
     const std::string& schema = rdt.mem_bw_schema;
     if (!schema.empty() && (!schema.starts_with("MB:") || schema.find('\n') != std::string::npos)) {
-        problems.add("linux.intelRdt.memBwSchema", found(schema, "one line that begins with MB:"));
+        problems.add("linux.intelRdt.memBwSchema", expected_but_found(schema, "one line that begins with MB:"));
     }
 }
 
@@ -119,7 +120,7 @@ void validate_linux(const Linux& linux_, Problems& problems) {
     if (linux_.personality) {
         require_known("linux.personality.domain", linux_.personality->domain, kPersonalities, problems);
         if (!linux_.personality->flags.empty()) {
-            problems.add("linux.personality.flags", found(linux_.personality->flags[0], "none"));
+            problems.add("linux.personality.flags", expected_but_found(linux_.personality->flags[0], "none"));
         }
     }
 }

@@ -16,7 +16,7 @@ bool overlap(uint64_t first, uint64_t second, uint64_t first_size, uint64_t seco
 }
 
 void validate_id_mapping(const IdMapping& mapping, std::string_view at, Problems& problems) {
-    if (mapping.size == 0) problems.add(member_path(at, "size"), found(0, "1 or more"));
+    if (mapping.size == 0) problems.add(member_path(at, "size"), expected_but_found(0, "1 or more"));
     for (const uint64_t first : {mapping.container_id, mapping.host_id}) {
         if (first + mapping.size > kIdsInAll) {
             problems.add(std::string(at), concat(mapping.size, " ids from ", first, " on go beyond the last id"));

@@ -27,7 +27,7 @@ constexpr auto kSchedulerFlags = std::to_array<std::string_view>(
 
 void validate_args(const std::vector<std::string>& args, std::string path, Problems& problems) {
     if (args.empty()) problems.add(std::move(path), "missing, required: the program to run and its arguments");
-    else if (args[0].empty()) problems.add(element_path(path, 0), found("", "the program to run"));
+    else if (args[0].empty()) problems.add(element_path(path, 0), expected_but_found("", "the program to run"));
 }
 
 // Names are taken as they come: engines pass on what images hold, and the kernel does not mind.
@@ -35,7 +35,7 @@ void validate_env(const std::vector<std::string>& env, std::string_view path, Pr
     for (size_t i = 0; i < env.size(); ++i) {
         const size_t name_length = env[i].find('=');
         if (name_length == 0 || name_length == std::string::npos) {
-            problems.add(element_path(path, i), found(env[i], "NAME=VALUE"));
+            problems.add(element_path(path, i), expected_but_found(env[i], "NAME=VALUE"));
         }
     }
 }
@@ -46,11 +46,12 @@ void validate_rlimits(const std::vector<Rlimit>& rlimits, std::string_view path,
         const Rlimit& rlimit = rlimits[i];
         const size_t type = position_of(rlimit.type, kRlimits);
         const std::string at = element_path(path, i);
-        if (type == kRlimits.size()) problems.add(member_path(at, "type"), found(rlimit.type, kRlimits));
+        if (type == kRlimits.size()) problems.add(member_path(at, "type"), expected_but_found(rlimit.type, kRlimits));
         else if (seen[type]) problems.add(member_path(at, "type"), concat(rlimit.type, " is given twice"));
         else seen.set(type);
         if (rlimit.soft > rlimit.hard && !problems.has(member_path(at, "hard"))) {
-            problems.add(member_path(at, "soft"), found(rlimit.soft, concat("at most the hard limit, ", rlimit.hard)));
+            problems.add(member_path(at, "soft"),
+                         expected_but_found(rlimit.soft, concat("at most the hard limit, ", rlimit.hard)));
         }
     }
 }
@@ -81,7 +82,8 @@ void validate_scheduler(const Scheduler& scheduler, std::string_view at, Problem
     if (real_time) {
         require_range(member_path(at, "priority"), scheduler.priority, 1, 99, problems);
     } else if (scheduler.priority != 0) {
-        problems.add(member_path(at, "priority"), found(scheduler.priority, "0, except for SCHED_FIFO and SCHED_RR"));
+        problems.add(member_path(at, "priority"),
+                     expected_but_found(scheduler.priority, "0, except for SCHED_FIFO and SCHED_RR"));
     }
     const bool has_times = scheduler.runtime != 0 || scheduler.deadline != 0 || scheduler.period != 0;
     if (has_times && scheduler.policy != "SCHED_DEADLINE") {

@@ -13,17 +13,19 @@ void validate_rules(const std::vector<DeviceRule>& rules, std::string_view path,
         const DeviceRule& rule = rules[i];
         const std::string at = element_path(path, i);
         if (rule.access.find_first_not_of("rwm") != std::string::npos) {
-            problems.add(member_path(at, "access"), found(rule.access, "letters of rwm"));
+            problems.add(member_path(at, "access"), expected_but_found(rule.access, "letters of rwm"));
         }
-        if (rule.major && *rule.major < 0) problems.add(member_path(at, "major"), found(*rule.major, "0 or more"));
-        if (rule.minor && *rule.minor < 0) problems.add(member_path(at, "minor"), found(*rule.minor, "0 or more"));
+        if (rule.major && *rule.major < 0)
+            problems.add(member_path(at, "major"), expected_but_found(*rule.major, "0 or more"));
+        if (rule.minor && *rule.minor < 0)
+            problems.add(member_path(at, "minor"), expected_but_found(*rule.minor, "0 or more"));
     }
 }
 
 void validate_cpu(const CpuLimits& cpu, std::string_view at, Problems& problems) {
     const int64_t quota = cpu.quota.value_or(0);
     if (quota > 0 && cpu.burst && *cpu.burst > static_cast<uint64_t>(quota)) {
-        problems.add(member_path(at, "burst"), found(*cpu.burst, concat("at most the quota, ", quota)));
+        problems.add(member_path(at, "burst"), expected_but_found(*cpu.burst, concat("at most the quota, ", quota)));
     }
     if (cpu.idle) require_range(member_path(at, "idle"), *cpu.idle, 0, 1, problems);
 }
@@ -59,7 +61,7 @@ void validate_hugepages(const std::vector<HugepageLimit>& limits, std::string_vi
     for (size_t i = 0; i < limits.size(); ++i) {
         if (is_page_size(limits[i].page_size)) continue;
         problems.add(member_path(element_path(path, i), "pageSize"),
-                     found(limits[i].page_size, "a number and KB, MB or GB"));
+                     expected_but_found(limits[i].page_size, "a number and KB, MB or GB"));
     }
 }
 

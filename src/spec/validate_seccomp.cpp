@@ -41,7 +41,8 @@ void validate_rule(const SyscallRule& rule, std::string_view at, Problems& probl
     if (rule.names.empty()) problems.add(member_path(at, "names"), "missing, required: at least one system call");
     for (size_t i = 0; i < rule.names.size(); ++i) {
         if (rule.names[i].empty()) {
-            problems.add(element_path(member_path(at, "names"), i), found("", "the name of a system call"));
+            problems.add(element_path(member_path(at, "names"), i),
+                         expected_but_found("", "the name of a system call"));
         }
     }
     require_known(member_path(at, "action"), rule.action, kActions, problems);

@@ -74,9 +74,9 @@ bool is_root(std::string_view path) {
 
 // A relative destination is deprecated, but to be taken as relative to "/".
 void validate_mount(const Mount& mount, std::string_view at, const Linux& linux_, Problems& problems) {
-    if (mount.destination.empty()) problems.add(member_path(at, "destination"), found("", "a path"));
+    if (mount.destination.empty()) problems.add(member_path(at, "destination"), expected_but_found("", "a path"));
     else if (is_root(mount.destination) && !has_option(mount, {"remount"}))
-        problems.add(member_path(at, "destination"), found(mount.destination, "a path below the root"));
+        problems.add(member_path(at, "destination"), expected_but_found(mount.destination, "a path below the root"));
     const bool uids = !mount.uid_mappings.empty();
     const bool gids = !mount.gid_mappings.empty();
     if (uids != gids) {
@@ -93,7 +93,7 @@ void validate_host_name(std::string_view property, std::string_view name, const 
     if (!find_namespace(linux_, NamespaceType::uts)) {
         problems.add(std::string(property), "needs a uts namespace: it would rename the host");
     } else if (name.size() > kLongestHostName) {
-        problems.add(std::string(property), found(name, concat("at most ", kLongestHostName, " bytes")));
+        problems.add(std::string(property), expected_but_found(name, concat("at most ", kLongestHostName, " bytes")));
     }
 }
 
@@ -102,7 +102,7 @@ void validate_hooks(std::string_view at, const std::vector<Hook>& hooks, Problem
         const std::string path = element_path(at, i);
         require_absolute(member_path(path, "path"), hooks[i].path, problems);
         if (hooks[i].timeout && *hooks[i].timeout <= 0) {
-            problems.add(member_path(path, "timeout"), found(*hooks[i].timeout, "seconds, more than 0"));
+            problems.add(member_path(path, "timeout"), expected_but_found(*hooks[i].timeout, "seconds, more than 0"));
         }
     }
 }
@@ -111,7 +111,7 @@ void validate_hooks(std::string_view at, const std::vector<Hook>& hooks, Problem
 
 void validate_spec(const Spec& spec, Problems& problems) {
     if (!is_supported_version(spec.oci_version)) {
-        problems.add("ociVersion", found(spec.oci_version, "a semantic version 1.x.y"));
+        problems.add("ociVersion", expected_but_found(spec.oci_version, "a semantic version 1.x.y"));
     }
     if (spec.root.path.empty()) problems.add("root.path", "missing, required: the path of the root file system");
     for (size_t i = 0; i < spec.mounts.size(); ++i) {

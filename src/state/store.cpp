@@ -323,7 +323,7 @@ static Result<ContainerState> load_record(int dir, const std::string& root, cons
 
 // Whether somebody is about to remove it, or has just begun to make it: neither is a container. What was left by one
 // who died at that has nobody at work on it.
-static bool is_passing(int dir, const ContainerState& state) {
+static bool is_transient(int dir, const ContainerState& state) {
     if (state.had_init || has_file(dir, kConfigFile)) return false;
     struct stat info {};
     return ::flock(dir, LOCK_SH | LOCK_NB) != 0 || ::fstat(dir, &info) != 0 || info.st_nlink == 0;
@@ -333,11 +333,11 @@ Result<ContainerState> load_state(const std::string& root, const std::string& id
     const UniqueFd dir = TRY(open_state_dir(root, id));
     ContainerState state = TRY(load_record(dir.get(), root, id));
     TRY(add_status(dir.get(), state));
-    if (is_passing(dir.get(), state)) return unknown_container(id);
+    if (is_transient(dir.get(), state)) return unknown_container(id);
     return state;
 }
 
-Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id, bool unreadable_too) {
+Result<ContainerState> load_for_delete(const std::string& root, const std::string& id, bool unreadable_too) {
     const UniqueFd dir = TRY(open_state_dir(root, id));
     Result<ContainerState> loaded = load_record(dir.get(), root, id);
     // What is no record will never be one; what could not be read may be, the next time.

@@ -102,7 +102,7 @@ inline constexpr int kNoSuchContainer = ESRCH;
 Result<ContainerState> load_state(const std::string& root, const std::string& id);
 // For who has locked it to remove it: also what one has left who died at that, and, if that is wanted, without its
 // record where that cannot be read.
-Result<ContainerState> load_what_is_left(const std::string& root, const std::string& id, bool unreadable_too);
+Result<ContainerState> load_for_delete(const std::string& root, const std::string& id, bool unreadable_too);
 // For who has locked it.
 Result<void> replace_record(const std::string& root, const ContainerRecord& record);
 Result<std::string> load_config_text(const std::string& root, const std::string& id);

@@ -16,7 +16,7 @@ using namespace pinfold;
 
 namespace {
 
-constexpr WaitingWord gate(WaitingWord::kGate), listener(WaitingWord::kListener);
+constexpr PausePoint gate(PausePoint::kGate), listener(PausePoint::kListener);
 
 // A child of this program, which does not outlive the scope.
 class Waiting {
@@ -93,7 +93,7 @@ TEST_CASE("child memory: the child sleeps until it may go on, at one word after 
     Waiting child(wait_twice);
     const Packet packet = ready_of(child);
     if (!packet.fd) SKIP_TEST("no userfaultfd");
-    for (const WaitingPlace& place : {packet.ready.listener.place, packet.ready.gate}) {
+    for (const PausePlace& place : {packet.ready.listener.place, packet.ready.gate}) {
         REQUIRE(child.memory().await_waiting(place, child.channel()));
         CHECK(child.state('S') == 'S');
         REQUIRE(child.memory().let_go_on(place));
@@ -105,7 +105,7 @@ TEST_CASE("child memory: a signal does not end the wait") {
     Waiting child(wait_twice);
     const Packet packet = ready_of(child);
     if (!packet.fd) SKIP_TEST("no userfaultfd");
-    for (const WaitingPlace& place : {packet.ready.listener.place, packet.ready.gate}) {
+    for (const PausePlace& place : {packet.ready.listener.place, packet.ready.gate}) {
         REQUIRE(child.memory().await_waiting(place, child.channel()));
         ::kill(child.memory().pid, SIGSTOP);
         CHECK(child.state('T') == 'T');

@@ -130,7 +130,7 @@ TEST_CASE("state: a container that is being removed exists for nobody but who re
     REQUIRE(fs::remove(dir.file("web/init")));
     CHECK(load_state(dir.path(), "web").error().code == kNoSuchContainer);
     CHECK(load_all_states(dir.path())->empty());
-    CHECK(load_what_is_left(dir.path(), "web", false)->status == Status::creating);
+    CHECK(load_for_delete(dir.path(), "web", false)->status == Status::creating);
     REQUIRE(fs::remove(dir.file("web/state.json")));
     CHECK(load_state(dir.path(), "web").error().code == kNoSuchContainer);
 }

@@ -1,5 +1,5 @@
 // Who holds a job to its limits.
-#include "sandbox/place_limits.hpp"
+#include "sandbox/rlimit_fallback.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -124,7 +124,7 @@ std::string network_namespace(const Process& process) {
 
 }  // namespace
 
-Result<void> place_limits(const SandboxJob& job, const HostFacts& host, Spec& spec) {
+Result<void> fall_back_to_rlimits(const SandboxJob& job, const HostFacts& host, Spec& spec) {
     Resources& resources = spec.linux_.resources;
     *resources.pids_limit += 1;  // the keeper
     for (Rlimit& limit : spec.process->rlimits) {

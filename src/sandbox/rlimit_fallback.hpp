@@ -13,7 +13,7 @@ namespace pinfold {
 
 // Takes from the configuration what this host's cgroups cannot hold, where the caller is a normal user, and adds
 // rlimits in its place. With `require_cgroup` that is an error, as it is for root, who is told by the plan.
-Result<void> place_limits(const SandboxJob& job, const HostFacts& host, Spec& spec);
+Result<void> fall_back_to_rlimits(const SandboxJob& job, const HostFacts& host, Spec& spec);
 
 // What the kernel says of the limits once the job runs; `pid` is one of its processes. Memory that no group holds is
 // watched by the supervisor (memory_watch.hpp), or by nobody.
