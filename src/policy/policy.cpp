@@ -139,10 +139,10 @@ Result<void> require_trusted(int fd, const std::string& path, bool callers_own) 
     return {};
 }
 
-Result<Policy> load(int directory, const std::string& name, const std::string& path, bool callers_own) {
-    const UniqueFd file = TRY(open_regular(directory, name));
-    TRY(require_trusted(file.get(), path, callers_own));
-    return parse_policy(TRY(read_at_most(file.get(), path, kMaxDocument)), path);
+Result<Policy> load(int directory, const std::string& file, const std::string& name, bool callers_own) {
+    const UniqueFd opened = TRY(open_regular(directory, file));
+    TRY(require_trusted(opened.get(), name, callers_own));
+    return parse_policy(TRY(read_at_most(opened.get(), name, kMaxDocument)), name);
 }
 
 std::string system_policy_file() { return concat(kPolicyDirectory, '/', kPolicyName); }

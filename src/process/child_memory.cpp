@@ -31,7 +31,7 @@ char* pages = nullptr;  // one for each word, where the peer hears of faults in 
 
 size_t page_size() { return size_t(::sysconf(_SC_PAGESIZE)); }
 
-bool hear_of_faults(int faults, char* begin, size_t size) {
+bool hear_of_faults(int faults, const char* begin, size_t size) {
     uffdio_api api{.api = UFFD_API, .features = 0, .ioctls = 0};
     uffdio_register range{
         .range = {reinterpret_cast<uintptr_t>(begin), size}, .mode = UFFDIO_REGISTER_MODE_MISSING, .ioctls = 0};

@@ -18,7 +18,7 @@ namespace pinfold {
 
 namespace {
 
-constexpr PausePoint handed_over(PausePoint::kListener);
+constexpr PausePoint kHandedOver(PausePoint::kListener);
 
 // The document that the specification calls the container process state.
 std::string process_state(const ContainerState& state, pid_t pid, const Seccomp& profile) {
@@ -39,14 +39,14 @@ Result<ListenerOffer> offer_listener(const std::optional<SeccompFilter>& filter,
     if (!has_listener(filter)) return ListenerOffer{};
     const UniqueFd next(::dup(any));
     if (!next) return errno_error("dup");
-    return ListenerOffer{next.get(), {handed_over.address()}};
+    return ListenerOffer{next.get(), {kHandedOver.address()}};
 }
 
 Result<void> load_with_listener(const SeccompFilter& filter, const ListenerOffer& offer) {
     const int listener = TRY(load_seccomp(filter));
     if (offer.place.word == 0) return {};
     if (listener != offer.number) __builtin_trap();  // nobody would find it
-    handed_over.wait();
+    kHandedOver.wait();
     return {};
 }
 

@@ -29,7 +29,7 @@ namespace pinfold {
 
 namespace {
 
-constexpr PausePoint gate(PausePoint::kGate);  // with all rights restricted and the program still to be executed
+constexpr PausePoint kGate(PausePoint::kGate);  // with all rights restricted and the program still to be executed
 
 // The directory may be reached through symlinks, but never through a magic link such as /proc/self/fd/7, and it must
 // lie below the root: a descriptor of the host's that leaked in must not become a way out (CVE-2024-21626).
@@ -278,7 +278,7 @@ Result<void> tell_parent(ChildContext& context) {
     if (waits) TRY(close_all_but(std::array{channel.fd()}, first_own_descriptor(process)));
     const UniqueFd faults = waits ? open_faults() : UniqueFd();
     context.readiness.listener = TRY_IN("seccomp listener", offer_listener(filter, channel.fd()));
-    if (process.held) context.readiness.gate.word = gate.address();
+    if (process.held) context.readiness.gate.word = kGate.address();
     return channel.send_ready(context.readiness, faults.get());
 }
 
@@ -353,7 +353,7 @@ Error execute(const std::string& path, const std::vector<std::string>& args, con
 }
 
 Result<void> execute_program(ChildContext& context) {
-    if (context.process().held) gate.wait();
+    if (context.process().held) kGate.wait();
     return execute(context.program, context.process().args, context.env);
 }
 

@@ -11,7 +11,7 @@
 namespace pinfold {
 
 // Its name. With a command, that runs in it until it ends, and the sandbox with it.
-Result<std::string> start_sandbox(const SandboxJob& job, const SandboxSetting& setting);
+Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting& setting);
 
 // Those that have ended, should have, or were not used for as long as they may be unused; and what is left of those
 // that were never there. The names of what was removed, or would be.

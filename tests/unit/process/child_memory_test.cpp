@@ -16,7 +16,7 @@ using namespace pinfold;
 
 namespace {
 
-constexpr PausePoint gate(PausePoint::kGate), listener(PausePoint::kListener);
+constexpr PausePoint kGate(PausePoint::kGate), kListener(PausePoint::kListener);
 
 // A child of this program, which does not outlive the scope.
 class Waiting {
@@ -70,15 +70,15 @@ private:
 void announce(const Channel& channel) {
     const UniqueFd faults = open_faults();
     Readiness readiness;
-    readiness.listener.place.word = listener.address();
-    readiness.gate.word = gate.address();
+    readiness.listener.place.word = kListener.address();
+    readiness.gate.word = kGate.address();
     if (!channel.send_ready(readiness, faults.get())) ::_exit(1);
 }
 
 void wait_twice(const Channel& channel) {
     announce(channel);
-    listener.wait();
-    gate.wait();
+    kListener.wait();
+    kGate.wait();
 }
 
 Packet ready_of(const Waiting& child) {
@@ -129,8 +129,8 @@ TEST_CASE("child memory: who loses its peer does not go on") {
 TEST_CASE("child memory: without a userfaultfd the child is stopped where it waits") {
     Waiting child([](const Channel& channel) {
         Readiness readiness;
-        readiness.gate.word = gate.address();
-        if (channel.send_ready(readiness)) gate.wait();
+        readiness.gate.word = kGate.address();
+        if (channel.send_ready(readiness)) kGate.wait();
     });
     const Packet packet = ready_of(child);
     REQUIRE(child.memory().await_waiting(packet.ready.gate, child.channel()));
@@ -144,7 +144,7 @@ TEST_CASE("child memory: what a child says, or its end, comes instead of its wai
         CAPTURE(heard);
         Waiting child([&](const Channel& channel) {
             if (heard) announce(channel);
-            else if (!channel.send_ready({.gate = {gate.address()}})) ::_exit(1);
+            else if (!channel.send_ready({.gate = {kGate.address()}})) ::_exit(1);
             channel.send_failure(Error{2, "seccomp: refused", ""});
         });
         const Packet packet = ready_of(child);
