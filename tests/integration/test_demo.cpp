@@ -28,6 +28,7 @@ TEST_CASE("demo: prints what README says, word for word") {
 TEST_CASE("demo: a normal user sees every job end as well") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
+    if (pinfold::testing::sanitised()) SKIP_TEST("the sanitizers take more memory than the jobs have");
     Bundle bundle;
     fs::copy(source_root() / "bundles/demo", bundle.host() / "demo");  // which that user can read
     SpawnOptions spawn = normal_user(bundle);
