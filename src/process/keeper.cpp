@@ -183,7 +183,7 @@ Result<void> await_files(const Channel& link) {
     return {};
 }
 
-Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channel& launcher) {
+Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channel& parent) {
     if (!plan.script_path.empty()) TRY_IN("script", write_script(plan.script_path, plan.script));
     wipe(context.words);  // before there is anyone to read them
     pid_t payload = 0;
@@ -196,11 +196,11 @@ Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channe
     UniqueFd signals = TRY(hold_back_signals());
     UniqueFd timer = TRY(start_timer(plan));
     TRY(give_up_all());
-    TRY(keep_descriptors({signals.get(), timer.get(), context.link.fd(), pidfd.get(), launcher.fd()}));
-    if (!plan.payload) TRY(launcher.send(Message::ready));
-    // The payload cannot go on before the launcher knows of it, and then finds a keeper that has let go of everything.
-    // The launcher takes the end of this channel for the payload's start.
-    launcher.close();
+    TRY(keep_descriptors({signals.get(), timer.get(), context.link.fd(), pidfd.get(), parent.fd()}));
+    if (!plan.payload) TRY(parent.send(Message::ready));
+    // The payload cannot go on before the parent knows of it, and then finds a keeper that has let go of everything.
+    // The parent takes the end of this channel for the payload's start.
+    parent.close();
     if (plan.payload) TRY(context.link.send_born(0, pidfd.get()));
     pidfd.reset();
     Keeper(payload, plan, std::move(signals), std::move(timer), std::move(context.link)).keep();

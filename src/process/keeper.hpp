@@ -37,7 +37,7 @@ Result<void> await_files(const Channel& link);
 inline constexpr int kDeadlinePassed = 124;
 
 // Returns in the payload's process, which has yet to become it. In the keeper's it returns only if there is no payload
-// to be started: the error is for the channel that leads to the launcher.
-Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channel& launcher);
+// to be started: the error is for the channel that leads to its parent.
+Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channel& parent);
 
 }  // namespace pinfold

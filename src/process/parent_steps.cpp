@@ -98,7 +98,7 @@ Error last_words(const Channel& channel) {
     }
 }
 
-// What the other end of the link says next. If it says nothing, the launcher's channel has the reason.
+// What the other end of the link says next. If it says nothing, the first channel has the reason.
 Result<Packet> expect_from_keeper(const Channel& link, const Channel& channel, Message wanted) {
     std::optional<Packet> packet = TRY(link.receive());
     if (!packet) return last_words(channel);
