@@ -257,7 +257,7 @@ constexpr ChildStep kBecomePayload[] = {
     {"start", waits_for_start, await_start, tell_start},
     {"hooks", has_start_hooks, run_start_hooks, tell_start_hooks},
     {"keeper", asks<&Plan::keeper>, become_keeper, tell_keeper},
-    {"ready", always, tell_parent, tell_ready},
+    {"ready", always, announce_ready, tell_ready},
     {"seccomp", filters_first, load_filter, tell_filter},
     {"no new privileges", asks<&ProcessPlan::no_new_privileges>, forbid_new_privileges, tell_no_new_privileges},
     {"Landlock", asks<&ProcessPlan::landlock>, enter_landlock, tell_landlock},
@@ -296,7 +296,7 @@ constexpr ChildStep kInside[] = {
     {"start", waits_for_start, await_start, tell_start},
     {"hooks", has_start_hooks, run_start_hooks, tell_start_hooks},
     {"executable", asks<&ProcessPlan::args>, find_program, tell_program},
-    {"ready", always, tell_parent, tell_ready},
+    {"ready", always, announce_ready, tell_ready},
     {"seccomp", filters_first, load_filter, tell_filter},
     {"capabilities", keeps_capabilities, set_capabilities, tell_capabilities},
     {"seccomp", filters_last, load_filter, tell_filter},
@@ -348,7 +348,7 @@ void log_silent_steps(const ChildRequest& request) {
     bool is_silent = is_among_others(request);
     for (const ChildStep& step : is_silent ? std::span<const ChildStep>(kInside) : kBecomePayload) {
         if (is_silent && step.is_asked_for(request)) log_debug(step.name);
-        is_silent = is_silent || step.take == tell_parent;
+        is_silent = is_silent || step.take == drop_inherited;
     }
 }
 

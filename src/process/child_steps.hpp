@@ -92,7 +92,7 @@ Result<void> become_payload_among_others(ChildContext& context);
 // In the order in which they are taken; those of the process that takes over inside, if there is one, apart.
 void tell_child_steps(const ChildRequest& request, std::vector<ToldStep>& told);
 void tell_steps_inside(const ChildRequest& request, std::vector<ToldStep>& told);
-// With --debug: those that the child takes when it no longer holds the log, once it is seen that it has.
+// With --debug: those that the child takes when standard error is the payload's, once it is seen that it has.
 void log_silent_steps(const ChildRequest& request);
 
 }  // namespace pinfold

@@ -319,7 +319,8 @@ void RunningContainer::drop_child() {
 Result<RunningContainer> launch_container(const NewContainer& container, const LaunchOptions& options,
                                           const SignalForwarder& signals) {
     TRY(protect_binary(container.plan, options.argv));
-    PoststopHooks no_hooks(container.plan.hooks.poststop, container.record);
+    const std::vector<Hook> none;
+    PoststopHooks no_hooks(none, container.record);
     return launch({container, options, signals, no_hooks, false});
 }
 

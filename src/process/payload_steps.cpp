@@ -253,6 +253,7 @@ void reset_signals() {
 }
 
 Result<void> drop_inherited(ChildContext& context) {
+    stop_logging();
     TRY(take_streams(context.setup));
     if (::prctl(PR_SET_PDEATHSIG, 0) != 0) return errno_error("clear the parent-death signal");
     reset_signals();
@@ -267,13 +268,12 @@ Actions tell_descriptors(const ChildRequest& request) {
 
 // Who waits holds nothing that others wait to see closed: the parent may die meanwhile, and with it its end of a link,
 // or a lock. Of the faults the peer alone is to hold: when it ends, so does the wait.
-Result<void> tell_parent(ChildContext& context) {
+Result<void> announce_ready(ChildContext& context) {
     const ProcessPlan& process = context.process();
     const std::optional<SeccompFilter>& filter = context.setup.filter;
     const Channel& channel = context.channel;
     if (process.held || (context.request.seccomp && !context.request.seccomp->listener_path.empty()))
         TRY(let_parent_look(context.request));
-    stop_logging();
     const bool waits = process.held || has_listener(filter);
     if (waits) TRY(close_all_but(std::array{channel.fd()}, first_own_descriptor(process)));
     const UniqueFd faults = waits ? open_faults() : UniqueFd();

@@ -41,13 +41,13 @@ Actions tell_program(const ChildRequest& request);
 
 // The payload's streams, and an end to what it must not inherit: the parent-death signal, blocked and ignored signals,
 // descriptors that leaked to us. They are closed by execve, and with them the channel: that tells the parent that the
-// payload runs.
+// payload runs. Ends logging: standard error is the payload's from here on.
 Result<void> drop_inherited(ChildContext& context);
 Actions tell_descriptors(const ChildRequest& request);
 void reset_signals();
 
 // Says on the channel that the rights go next. Who is to be looked at then holds nothing but its streams.
-Result<void> tell_parent(ChildContext& context);
+Result<void> announce_ready(ChildContext& context);
 Actions tell_ready(const ChildRequest& request);
 
 // A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs it takes CAP_SYS_ADMIN,

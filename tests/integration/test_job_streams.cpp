@@ -94,6 +94,19 @@ TEST_CASE("job streams: the caller's terminal is not the job's, to read from or 
     }
 }
 
+TEST_CASE("job streams: what pinfold says of its own steps is not the job's") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    Command words = bundle.verb(
+        {"sandbox", "--name", bundle.id(), "--result", "-", "--capture", "--", "sh", "-c", "echo its own >&2"});
+    words.insert(words.begin() + 1, "--debug");
+    const Ended ended = run_program(words);
+    REQUIRE_MESSAGE(ended.status == 0, ended.err);
+    CHECK(json::parse(ended.out)["stderr"] == "its own\n");
+    CHECK(ended.err.find(" ms] exec\n") != std::string::npos);
+}
+
 TEST_CASE("job streams: a file of the caller's gets what is printed, and keeps all else") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
