@@ -70,6 +70,8 @@ TEST_CASE("job streams: the caller's terminal is not the job's, to read from or 
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const bool rootless : {false, true}) {
+        if (rootless && pinfold::testing::sanitised())
+            SKIP_TEST("as root alone: the sanitizers take more memory than a job of a normal user has");
         CAPTURE(rootless);
         Bundle bundle;
         SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
@@ -111,6 +113,8 @@ TEST_CASE("job streams: a file of the caller's gets what is printed, and keeps a
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const bool rootless : {false, true}) {
+        if (rootless && pinfold::testing::sanitised())
+            SKIP_TEST("as root alone: the sanitizers take more memory than a job of a normal user has");
         CAPTURE(rootless);
         Bundle bundle;
         SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};

@@ -160,6 +160,8 @@ TEST_CASE("stay: with a command it ends with that; with a timeout, by itself") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const bool rootless : {false, true}) {
+        if (rootless && pinfold::testing::sanitised())
+            SKIP_TEST("as root alone: the sanitizers take more memory than a job of a normal user has");
         CAPTURE(rootless);
         Bundle bundle;
         const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
