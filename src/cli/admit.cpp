@@ -6,7 +6,7 @@
 #include "audit/log.hpp"
 #include "base/strings.hpp"
 #include "policy/verbs.hpp"
-#include "sandbox/compose.hpp"
+#include "sandbox/build_config.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {

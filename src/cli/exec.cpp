@@ -12,7 +12,7 @@
 #include "json/writer.hpp"
 #include "kernel/own_binary.hpp"
 #include "sandbox/audit_job.hpp"
-#include "sandbox/compose.hpp"
+#include "sandbox/build_config.hpp"
 #include "sandbox/exec_job.hpp"
 #include "spec/load.hpp"
 #include "state/lifecycle.hpp"

@@ -252,7 +252,7 @@ void add_limit_options(const Arguments& verb, LimitOptions& options) {
 }
 
 // Of one job: its limits, its root, its files, its user. What its root, its files and its runtime are is judged by the
-// policies when the job is composed, so that they hold for callers of the library, too.
+// policies when the job's configuration is built, so that they hold for callers of the library, too.
 void add_job_options(const Arguments& verb, SandboxOptions& options) {
     add_limit_options(verb, options.limits);
     verb.add_option("--lang", options.language, "the command is a script in this language, or - for standard input")

@@ -8,9 +8,9 @@
 #include "cli/result_file.hpp"
 #include "cli/verbs.hpp"
 #include "json/reader.hpp"
+#include "sandbox/detached.hpp"
 #include "sandbox/languages.hpp"
 #include "sandbox/run_job.hpp"
-#include "sandbox/stay.hpp"
 
 namespace pinfold {
 

@@ -13,7 +13,7 @@
 #include "json/reader.hpp"
 #include "json/writer.hpp"
 #include "policy/check_request.hpp"
-#include "sandbox/compose.hpp"
+#include "sandbox/build_config.hpp"
 #include "spec/parse.hpp"
 #include "spec/validate.hpp"
 

@@ -166,7 +166,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.masked_paths = config.masked_paths;
     plan.readonly_paths = config.readonly_paths;
     plan.process = plan_process(spec, options.preserve_fds, host);
-    plan.process.held = options.receipt || asks_for_receipt(spec);
+    plan.process.pauses_before_exec = options.receipt || asks_for_receipt(spec);
     TRY(add_landlock(spec, plan.process));
     if (plan.id_maps && plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
     plan.stream_owner = plan_stream_owner(plan.process, plan.namespaces, plan.id_maps);
@@ -184,7 +184,7 @@ Result<ExecPlan> plan_exec(Spec spec, const std::string& id, const ExecOverrides
     // A process that joins a container lets nobody but root look at it.
     if (overrides.receipt && !host.is_root())
         return plain_error("--strict: only root can look at a process that joins");
-    plan.process.held = host.is_root() && (overrides.receipt || asks_for_receipt(spec));
+    plan.process.pauses_before_exec = host.is_root() && (overrides.receipt || asks_for_receipt(spec));
     TRY(add_landlock(spec, plan.process));
     plan.user = overrides.user;
     plan_exec_cpus(*spec.process, plan);

@@ -89,11 +89,11 @@ struct ProcessPlan {
     bool terminal = false;
     std::optional<winsize> window;
     unsigned preserve_fds = 0;
-    bool held = false;  // before its program is executed, until it was read back what it has become
+    bool pauses_before_exec = false;  // until it was read back what it has become
 };
 
 // A first process of pinfold's own, which starts the payload and keeps the sandbox around it.
-struct KeeperPlan {
+struct SandboxInitPlan {
     bool payload = true;                               // false: it only keeps the sandbox, for exec
     bool waits = false;                                // until files were copied in
     bool alone = false;                                // it outlives the process that started it
@@ -124,7 +124,7 @@ struct Plan {
     std::vector<Link> links;
     std::vector<std::string> masked_paths;
     std::vector<std::string> readonly_paths;
-    std::optional<KeeperPlan> keeper;
+    std::optional<SandboxInitPlan> sandbox_init;
     ProcessPlan process;
     std::optional<uid_t>
         stream_owner;  // on the host: whom pipes on 0, 1, 2 are given to, so that /dev/stdout can be opened

@@ -99,11 +99,11 @@ Result<UniqueFd> await_payload(const Channel& channel, const ReadyChild& child, 
         listener = TRY(child.on_listener(std::move(taken)));
         TRY(memory.let_go_on(place));
     }
-    if (const PausePlace gate{packet.ready.gate.word, packet.fd.get()}; gate.word != 0) {
-        TRY(memory.await_waiting(gate, channel));
+    if (const PausePlace before_exec{packet.ready.before_exec.word, packet.fd.get()}; before_exec.word != 0) {
+        TRY(memory.await_waiting(before_exec, channel));
         const Receipt receipt = TRY(child.read_receipt());
         TRY(child.on_receipt ? child.on_receipt(receipt) : require(receipt));
-        TRY(memory.let_go_on(gate));
+        TRY(memory.let_go_on(before_exec));
     }
     if (listener) TRY(await_exec(channel, listener.get()));
     const std::optional<Packet> last = TRY(channel.receive());

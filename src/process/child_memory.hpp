@@ -19,7 +19,7 @@ namespace pinfold {
 
 class PausePoint {
 public:
-    enum Name : size_t { kListener, kGate, kCount };
+    enum Name : size_t { kListener, kBeforeExec, kCount };
     explicit constexpr PausePoint(Name name) : name_(name) {}
 
     // For the peer.

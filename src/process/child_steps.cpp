@@ -69,7 +69,7 @@ Result<void> join_keyring(ChildContext& context) {
     const Plan& plan = context.plan();
     const std::string& label = plan.process.selinux_label;
     if (!label.empty()) TRY_IN("SELinux", set_context_for_keys(label, context.host_pid));
-    return join_new_keyring(plan.keyring, plan.keeper
+    return join_new_keyring(plan.keyring, plan.sandbox_init
                                               ? ", or use a profile that forbids keyctl, add_key and request_key"
                                               : ", or use --no-new-keyring");
 }
@@ -101,7 +101,7 @@ bool has_create_hooks(const ChildRequest& request) {
 
 // Before the root changes: the hooks' paths are the host's, and what they add to the mounts is still masked below.
 // They bring network devices in, too, for which there may be settings.
-Result<void> run_create_hooks(ChildContext& context) {
+Result<void> await_create_hooks(ChildContext& context) {
     const Hooks& hooks = context.plan().hooks;
     if (!hooks.prestart.empty() || !hooks.create_runtime.empty()) {
         TRY(context.channel.send(Message::mounted));
@@ -132,9 +132,11 @@ Actions tell_sysctls(const ChildRequest& request) {
                 [](const SysctlSetting& setting) { return concat(setting.key, " = ", setting.value); });
 }
 
-bool waits_for_files(const ChildRequest& request) { return request.plan->keeper && request.plan->keeper->waits; }
+bool waits_for_files(const ChildRequest& request) {
+    return request.plan->sandbox_init && request.plan->sandbox_init->waits;
+}
 
-Result<void> await_files(ChildContext& context) { return await_files(context.keeper->link); }
+Result<void> wait_for_files(ChildContext& context) { return await_files(context.sandbox_init->link); }
 
 Actions tell_files(const ChildRequest&) { return {"wait until files have been copied in"}; }
 
@@ -188,12 +190,12 @@ Actions tell_start_hooks(const ChildRequest& request) {
     return actions;
 }
 
-// Goes on in the payload's process.
-Result<void> become_keeper(ChildContext& context) {
-    return become_keeper(*context.plan().keeper, std::move(*context.keeper), context.channel);
+// Goes on in the payload's process: the steps below this one are taken there.
+Result<void> stay_as_init(ChildContext& context) {
+    return become_sandbox_init(*context.plan().sandbox_init, std::move(*context.sandbox_init), context.channel);
 }
 
-Actions tell_keeper(const ChildRequest&) { return {"stay, and start the payload as a child"}; }
+Actions tell_sandbox_init(const ChildRequest&) { return {"stay, and start the payload as a child"}; }
 
 Result<void> join_pid_namespace(ChildContext& context) {
     if (::setns(context.pid_namespace.get(), CLONE_NEWPID) == 0) return {};
@@ -231,7 +233,7 @@ constexpr ChildStep kSetUp[] = {
     {"mounts", mounts_and_asks<&Plan::mounts>, place_mounts, tell_mounts},
     {"devices", mounts_and_asks<&Plan::devices>, make_devices, tell_devices},
     {"links", mounts_and_asks<&Plan::links>, make_links, tell_links},
-    {"hooks", has_create_hooks, run_create_hooks, tell_create_hooks},
+    {"hooks", has_create_hooks, await_create_hooks, tell_create_hooks},
     {"sysctl", asks<&Plan::sysctls>, set_sysctls, tell_sysctls},
     {"AppArmor", asks<&ProcessPlan::apparmor_profile>, set_apparmor_for_exec, tell_apparmor},
     {"SELinux", asks<&ProcessPlan::selinux_label>, set_selinux_for_exec, tell_selinux},
@@ -243,7 +245,7 @@ constexpr ChildStep kSetUp[] = {
 
 // From there to the payload: its user, then its rights, then its program.
 constexpr ChildStep kBecomePayload[] = {
-    {"files", waits_for_files, await_files, tell_files},
+    {"files", waits_for_files, wait_for_files, tell_files},
     {"cwd", always, enter_cwd, tell_cwd},
     {"personality", asks<&ProcessPlan::personality>, set_personality, tell_personality},
     {"scheduler", asks<&ProcessPlan::scheduler>, set_scheduler, tell_scheduler},
@@ -256,7 +258,7 @@ constexpr ChildStep kBecomePayload[] = {
     {"descriptors", always, drop_inherited, tell_descriptors},
     {"start", waits_for_start, await_start, tell_start},
     {"hooks", has_start_hooks, run_start_hooks, tell_start_hooks},
-    {"keeper", asks<&Plan::keeper>, become_keeper, tell_keeper},
+    {"sandbox init", asks<&Plan::sandbox_init>, stay_as_init, tell_sandbox_init},
     {"ready", always, announce_ready, tell_ready},
     {"seccomp", filters_first, load_filter, tell_filter},
     {"no new privileges", asks<&ProcessPlan::no_new_privileges>, forbid_new_privileges, tell_no_new_privileges},

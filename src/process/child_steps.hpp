@@ -10,8 +10,8 @@
 #include "kernel/safe_path.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "plan/plan.hpp"
-#include "process/keeper.hpp"
 #include "process/protocol.hpp"
+#include "process/sandbox_init.hpp"
 #include "process/spawn.hpp"
 #include "process/step.hpp"
 #include "seccomp/compile.hpp"
@@ -54,12 +54,12 @@ struct ChildContext {
     Channel channel;
     PayloadSetup setup;
     OpenedTrees trees;
-    UniqueFd start_socket;                    // empty: do not wait for `start`
-    UniqueFd pid_namespace;                   // to be entered when all else is set up; empty: we are where we belong
-    ArgvRegion words;                         // for then
-    std::optional<KeeperContext> keeper;      // where the plan has one
-    const ContainerRecord* record = nullptr;  // for hooks
-    pid_t host_pid = 0;                       // our own, as the host sees it; the parent says it
+    UniqueFd start_socket;   // empty: do not wait for `start`
+    UniqueFd pid_namespace;  // to be entered when all else is set up; empty: we are where we belong
+    ArgvRegion words;        // for then
+    std::optional<SandboxInitContext> sandbox_init;  // where the plan has one
+    const ContainerRecord* record = nullptr;         // for hooks
+    pid_t host_pid = 0;                              // our own, as the host sees it; the parent says it
 
     std::optional<RootFd> root;
     std::optional<rlimit> descriptor_limit;  // the caller's, while there are more

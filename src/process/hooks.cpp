@@ -64,7 +64,7 @@ public:
 private:
     Result<void> poll_once(int64_t deadline, int signal_fd);
     void read_output();
-    Result<void> judge();
+    Result<void> check_end();
 
     ChildGuard child_;
     UniqueFd pidfd_;
@@ -95,7 +95,7 @@ Result<void> RunningHook::poll_once(int64_t deadline, int signal_fd) {
     return {};
 }
 
-Result<void> RunningHook::judge() {
+Result<void> RunningHook::check_end() {
     read_output();  // what it has left in the pipe
     const ChildEnd end = TRY(reap_held(pidfd_.get()));
     child_.release();
@@ -113,7 +113,7 @@ Result<void> RunningHook::await(const Hook& hook, int signal_fd) {
         ::kill(-child_.pid(), SIGKILL);
         return polled;
     }
-    return judge();
+    return check_end();
 }
 
 Result<void> run_hook(const Hook& hook, const std::string& state, int signal_fd) {

@@ -23,7 +23,7 @@ struct StartRequest {
 // dies before the parent-death signal is set, or after that was lifted.
 struct ParentEnds {
     Channel channel;
-    std::optional<Channel> link;  // to the keeper, if there is to be one
+    std::optional<Channel> link;  // to the sandbox init, if there is to be one
 
     void close() {
         channel.close();

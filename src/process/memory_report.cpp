@@ -35,7 +35,7 @@ std::string limit_property(const Plan& plan) {
 Plan with_memory_limit(Plan plan, uint64_t limit) {
     plan.hooks = {};
     plan.net_devices.clear();
-    plan.keeper.reset();
+    plan.sandbox_init.reset();
     plan.process.terminal = false;
     for (std::vector<CgroupWrite>* writes : {&plan.cgroup.writes, &plan.cgroup.v1_writes}) {
         for (CgroupWrite& write : *writes) {

@@ -14,7 +14,7 @@
 
 namespace pinfold {
 
-// The plan for a trial with another limit: without hooks, devices, a keeper or a terminal.
+// The plan for a trial with another limit: without hooks, devices, a sandbox init or a terminal.
 Plan with_memory_limit(Plan plan, uint64_t limit);
 
 // Of a container that has ended, with what is known of its first process. Empty where nothing was killed.

@@ -45,14 +45,14 @@ constexpr ParentStep kSteps[] = {
     {"cgroup", has_group, make_group, tell_group},
     {"seccomp", has_filter, compile_filter, tell_compilation},
     {"mounts", opens_sources, open_sources, tell_sources},
-    {"state", waits_for_start, make_start_socket, tell_start_socket},
+    {"start socket", waits_for_start, make_start_socket, tell_start_socket},
     {"clone", always, clone_child, tell_clone},
     {"cgroup", attaches_later, attach_child, tell_attachment},
     {"id maps", maps_ids, map_ids, tell_id_maps},
     {"rlimits", asks<&ProcessPlan::rlimits>, raise_limits, tell_raised_limits},
     {"oom_score_adj", asks<&ProcessPlan::oom_score_adj>, write_oom_score, tell_oom_score},
     {"standard streams", gives_streams, give_streams, tell_stream_owner},
-    {"state", always, record_init, tell_record},
+    {"record", always, record_init, tell_record},
     {"network devices", asks<&Plan::net_devices>, move_net_devices, tell_net_devices},
     {"pid file", announces_child, announce, tell_announcement},
 };
@@ -62,7 +62,7 @@ constexpr ParentStep kProtection = {"own binary", asks<&Plan::protect_binary>, n
 
 // Once another process has taken over from the child, inside a pid namespace that others live in.
 constexpr ParentStep kTakenOver[] = {
-    {"state", always, record_init, tell_record},
+    {"record", always, record_init, tell_record},
     {"pid file", announces, announce, tell_announcement},
 };
 
@@ -88,7 +88,7 @@ int interruptible(const Plan& plan, const SignalForwarder& signals) {
     return runs_hooks(plan.hooks) ? signals.fd() : -1;
 }
 
-// Of a keeper that has ended. Its payload, which has ended with it, may have spoken before.
+// Why a sandbox init has ended. Its payload, which has ended with it, may have spoken before.
 Error last_words(const Channel& channel) {
     for (;;) {
         Result<std::optional<Packet>> packet = channel.receive();
@@ -99,7 +99,7 @@ Error last_words(const Channel& channel) {
 }
 
 // What the other end of the link says next. If it says nothing, the first channel has the reason.
-Result<Packet> expect_from_keeper(const Channel& link, const Channel& channel, Message wanted) {
+Result<Packet> expect_from_sandbox_init(const Channel& link, const Channel& channel, Message wanted) {
     std::optional<Packet> packet = TRY(link.receive());
     if (!packet) return last_words(channel);
     if (packet->message != wanted) return unexpected(packet->message, wanted);
@@ -117,20 +117,20 @@ ReadyChild ready_child(const ParentContext& context, pid_t pid, int pidfd) {
     return {pid, pidfd, on_listener, read, context.options().on_receipt};
 }
 
-Result<KeptPayload> await_kept_payload(const ParentContext& context, Channel link) {
-    const KeeperPlan& plan = *context.plan().keeper;
+Result<SandboxPayload> await_sandbox_payload(const ParentContext& context, Channel link) {
+    const SandboxInitPlan& plan = *context.plan().sandbox_init;
     const Channel& channel = context.channel();
     if (plan.waits) {
-        TRY(expect_from_keeper(link, channel, Message::created));
+        TRY(expect_from_sandbox_init(link, channel, Message::created));
         if (context.options().before_start) TRY(context.options().before_start(*context.made.child));
         TRY(link.send(Message::go));
     }
-    KeptPayload payload{std::move(link), {}, {}};
+    SandboxPayload payload{std::move(link), {}, {}};
     if (!plan.payload) {
         TRY(expect(channel, Message::ready));
         return payload;
     }
-    payload.pidfd = TRY(expect_from_keeper(payload.link, channel, Message::born)).fd;
+    payload.pidfd = TRY(expect_from_sandbox_init(payload.link, channel, Message::born)).fd;
     const pid_t pid = TRY_IN("payload", pid_of(payload.pidfd.get()));
     ReadyChild child = ready_child(context, pid, payload.pidfd.get());
     child.on_listener = [&](UniqueFd listener) -> Result<UniqueFd> {
@@ -156,10 +156,10 @@ Result<void> await_goal(const ParentContext& context, int signal_fd) {
     return {};
 }
 
-// The supervisor's end of the link to a keeper; the other goes to the child.
+// The supervisor's end of the link to a sandbox init; the other goes to the child.
 Result<Channel> give_link(ChildContext& child) {
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
-    child.keeper.emplace(KeeperContext{std::move(ends.second), find_argv_region()});
+    child.sandbox_init.emplace(SandboxInitContext{std::move(ends.second), find_argv_region()});
     return std::move(ends.first);
 }
 
@@ -177,7 +177,7 @@ Result<void> connect(ParentContext& context) {
     child.setup = TRY(make_setup(plan.process, options.child));
     child.setup.streams = options.streams;
     if (joins_pid_namespace(context.request)) child.words = find_argv_region();
-    if (plan.keeper) context.ends->link = TRY(give_link(child));
+    if (plan.sandbox_init) context.ends->link = TRY(give_link(child));
     return {};
 }
 
@@ -192,7 +192,7 @@ Result<void> converse(ParentContext& context) {
     TRY(channel.send(Message::go, pid));
     TRY(run_create_hooks(context.container, channel, pid, signal_fd));
     if (context.ends->link) {
-        context.made.payload = TRY(await_kept_payload(context, std::move(*context.ends->link)));
+        context.made.payload = TRY(await_sandbox_payload(context, std::move(*context.ends->link)));
         return {};
     }
     if (plan.process.terminal && context.options().child.console_socket.empty() && !context.request.waits_for_start)

@@ -26,10 +26,11 @@ struct LaunchOptions {
     const Streams* streams = nullptr;  // of the payload; null: our own
     // What is to be asked right before the container exists, and held until it does.
     std::function<Result<UniqueFd>()> before_state;
-    // For a keeper that waits: what is to be done before the payload starts. The pid is the keeper's.
-    std::function<Result<void>(const Child& keeper)> before_start;
+    // For a sandbox init that waits: what is to be done before the payload starts. The pid is the sandbox init's.
+    std::function<Result<void>(const Child& sandbox_init)> before_start;
     ReceiptHandler on_receipt;  // where one was planned
-    // For a keeper's payload with a listener: what is to be done while it waits with its program still to be executed.
+    // For a payload of a sandbox init that has a listener: what is to be done while its program is still to be
+    // executed.
     std::function<Result<void>(pid_t payload)> before_exec;
 };
 
@@ -43,9 +44,9 @@ struct NewContainer {
     std::string config;
 };
 
-// What a supervisor holds of a payload that has a keeper.
-struct KeptPayload {
-    Channel link;       // to the keeper
+// What a supervisor holds of a payload that has a sandbox init.
+struct SandboxPayload {
+    Channel link;       // to the sandbox init
     UniqueFd pidfd;     // of the payload
     UniqueFd listener;  // of its seccomp filter, if that notifies
 };
@@ -58,7 +59,7 @@ struct RunningContainer {
     std::optional<MovedDevices> net_devices;
     std::optional<PidFile> pid_file;
     UniqueFd master;  // of the terminal, if there is one for us
-    std::optional<KeptPayload> payload;
+    std::optional<SandboxPayload> payload;
 
     // From now on the container is on its own, until `delete`.
     void commit();

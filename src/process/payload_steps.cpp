@@ -29,7 +29,8 @@ namespace pinfold {
 
 namespace {
 
-constexpr PausePoint kGate(PausePoint::kGate);  // with all rights restricted and the program still to be executed
+constexpr PausePoint kBeforeExec(
+    PausePoint::kBeforeExec);  // with all rights restricted and the program still to be executed
 
 // The directory may be reached through symlinks, but never through a magic link such as /proc/self/fd/7, and it must
 // lie below the root: a descriptor of the host's that leaked in must not become a way out (CVE-2024-21626).
@@ -272,18 +273,19 @@ Result<void> announce_ready(ChildContext& context) {
     const ProcessPlan& process = context.process();
     const std::optional<SeccompFilter>& filter = context.setup.filter;
     const Channel& channel = context.channel;
-    if (process.held || (context.request.seccomp && !context.request.seccomp->listener_path.empty()))
+    if (process.pauses_before_exec || (context.request.seccomp && !context.request.seccomp->listener_path.empty()))
         TRY(let_parent_look(context.request));
-    const bool waits = process.held || has_listener(filter);
+    const bool waits = process.pauses_before_exec || has_listener(filter);
     if (waits) TRY(close_all_but(std::array{channel.fd()}, first_own_descriptor(process)));
     const UniqueFd faults = waits ? open_faults() : UniqueFd();
     context.readiness.listener = TRY_IN("seccomp listener", offer_listener(filter, channel.fd()));
-    if (process.held) context.readiness.gate.word = kGate.address();
+    if (process.pauses_before_exec) context.readiness.before_exec.word = kBeforeExec.address();
     return channel.send_ready(context.readiness, faults.get());
 }
 
 Actions tell_ready(const ChildRequest& request) {
-    if (request.process.held) return {"tell the parent, which looks at the process before it goes on to execve"};
+    if (request.process.pauses_before_exec)
+        return {"tell the parent, which looks at the process before it goes on to execve"};
     return {"tell the parent"};
 }
 
@@ -353,7 +355,7 @@ Error execute(const std::string& path, const std::vector<std::string>& args, con
 }
 
 Result<void> execute_program(ChildContext& context) {
-    if (context.process().held) kGate.wait();
+    if (context.process().pauses_before_exec) kBeforeExec.wait();
     return execute(context.program, context.process().args, context.env);
 }
 

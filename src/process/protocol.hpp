@@ -54,10 +54,10 @@ struct ListenerOffer {
 
 struct Readiness {
     ListenerOffer listener;
-    PausePlace gate;  // where the child waits, all its rights restricted, to be looked at
+    PausePlace before_exec;  // where the child waits, all its rights restricted, to be looked at
 };
 
-// How the payload of a keeper ended, and what all processes of the sandbox have used.
+// How the payload of a sandbox init ended, and what all processes of the sandbox have used.
 struct PayloadEnd {
     bool signaled;
     int status;  // exit code, or the signal

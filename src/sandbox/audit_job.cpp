@@ -4,7 +4,7 @@
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "json/writer.hpp"
-#include "sandbox/verdict.hpp"
+#include "sandbox/classify.hpp"
 
 namespace pinfold {
 

@@ -17,9 +17,9 @@
 #include "cgroup/usage.hpp"
 #include "cgroup/v1.hpp"
 #include "kernel/capabilities.hpp"
+#include "sandbox/classify.hpp"
 #include "sandbox/denials.hpp"
 #include "sandbox/supervise_job.hpp"
-#include "sandbox/verdict.hpp"
 #include "sandbox/watchdog.hpp"
 #include "seccomp/cache.hpp"
 #include "seccomp/reporting.hpp"
@@ -146,7 +146,7 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
                                             on_receipt, deadline.fd(), signals.fd()});
     // Whoever lives in the container may have stopped it on its way.
     if (!begun && begun.error().code == ETIME) {
-        judge({.payload = {}, .timed_out = true, .wall = deadline.passed()}, {}, result);
+        classify({.payload = {}, .timed_out = true, .wall = deadline.passed()}, {}, result);
         return result;
     }
     StartedExec started = TRY(std::move(begun));
@@ -161,7 +161,7 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     take_output(streams.output, result);
     if (denials) result.denied = denials->take();
     else result.denied.reset();
-    judge(end, {measure_usage(group.place()), count_oom(container).kills - kills_before, std::nullopt}, result);
+    classify(end, {measure_usage(group.place()), count_oom(container).kills - kills_before, std::nullopt}, result);
     return result;
 }
 

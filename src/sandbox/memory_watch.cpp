@@ -150,10 +150,10 @@ bool share_all(pid_t one, pid_t other) { return ::syscall(SYS_kcmp, one, other, 
 
 }  // namespace
 
-std::optional<MemoryWatch> MemoryWatch::create(const CgroupPath& group, pid_t keeper, uint64_t limit) {
+std::optional<MemoryWatch> MemoryWatch::create(const CgroupPath& group, pid_t sandbox_init, uint64_t limit) {
     if (read_limit(group, "memory.max", "memory.limit_in_bytes")) return std::nullopt;
-    if (!read_file(concat("/proc/", keeper, "/task/", keeper, "/children"))) return std::nullopt;
-    return MemoryWatch(keeper, limit);
+    if (!read_file(concat("/proc/", sandbox_init, "/task/", sandbox_init, "/children"))) return std::nullopt;
+    return MemoryWatch(sandbox_init, limit);
 }
 
 // An object keeps its pages until the last mapping of it is gone, even those that are no longer in any: so its size is
@@ -170,7 +170,7 @@ uint64_t MemoryWatch::size_of_shared(const std::vector<pid_t>& processes) {
 }
 
 uint64_t MemoryWatch::measure() {
-    const std::vector<pid_t> processes = descendants_of(keeper_);
+    const std::vector<pid_t> processes = descendants_of(sandbox_init_);
     const uint64_t shared = size_of_shared(processes);
     Used used;
     for (const pid_t pid : processes) used += resident(pid);

@@ -20,9 +20,9 @@ public:
     using Sizes = std::map<std::string, uint64_t>;  // of objects of shared memory, by device and inode
 
     // Nothing where a group holds the memory, or where this kernel does not tell whose children are whose.
-    static std::optional<MemoryWatch> create(const CgroupPath& group, pid_t keeper, uint64_t limit);
+    static std::optional<MemoryWatch> create(const CgroupPath& group, pid_t sandbox_init, uint64_t limit);
 
-    // Anonymous and shared memory of all that descend from the keeper, each page counted once. Shared memory
+    // Anonymous and shared memory of all that descend from the sandbox init, each page counted once. Shared memory
     // counts by its size, touched or not: its pages stay when they are resident in no process. Below the limit it may
     // say too much: then nobody needs to know better. A process whose mappings cannot be read counts as a whole.
     uint64_t measure();
@@ -31,10 +31,10 @@ public:
     std::chrono::nanoseconds rest(uint64_t used) const;
 
 private:
-    MemoryWatch(pid_t keeper, uint64_t limit) : keeper_(keeper), limit_(limit) {}
+    MemoryWatch(pid_t sandbox_init, uint64_t limit) : sandbox_init_(sandbox_init), limit_(limit) {}
     uint64_t size_of_shared(const std::vector<pid_t>& processes);
 
-    pid_t keeper_;
+    pid_t sandbox_init_;
     uint64_t limit_;
     Sizes sizes_;
 };

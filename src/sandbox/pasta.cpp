@@ -32,8 +32,8 @@ struct Equipment {
 };
 
 // Opened here: pasta itself may have lost the right to by the time it gets to them.
-Result<Equipment> make_equipment(pid_t keeper) {
-    const std::string namespaces = concat("/proc/", keeper, "/ns/");
+Result<Equipment> make_equipment(pid_t sandbox_init) {
+    const std::string namespaces = concat("/proc/", sandbox_init, "/ns/");
     return Equipment{TRY(open_at(AT_FDCWD, namespaces + "user", O_RDONLY)),
                      TRY(open_at(AT_FDCWD, namespaces + "net", O_RDONLY)), TRY(make_pipe(" to pasta")),
                      TRY(make_pipe(" to pasta"))};
@@ -70,7 +70,7 @@ std::vector<std::string> words_for_pasta(const Equipment& equipment) {
 
 // Of all descriptors it keeps two, in the place of the streams: those are the caller's, and somebody may await their
 // end. Its exit code is pasta's.
-[[noreturn]] void watch_over_pasta(int keeper, const Equipment& equipment, char* const* words) {
+[[noreturn]] void watch_over_pasta(int sandbox_init, const Equipment& equipment, char* const* words) {
     ::setsid();  // a terminal's signals are for the sandbox
     reset_signals();
     ::prctl(PR_SET_NAME, "pinfold-pasta");
@@ -79,7 +79,7 @@ std::vector<std::string> words_for_pasta(const Equipment& equipment) {
     if (pasta == 0) become_pasta(watcher, equipment, words);
     const UniqueFd process = open_pidfd(pasta);
     if (pasta < 0 || !process || ::chdir("/") != 0) ::_exit(1);
-    const int kept[] = {::fcntl(keeper, F_DUPFD, 3), ::fcntl(process.get(), F_DUPFD, 3)};
+    const int kept[] = {::fcntl(sandbox_init, F_DUPFD, 3), ::fcntl(process.get(), F_DUPFD, 3)};
     for (const int number : {0, 1}) ::dup2(kept[number], number);
     ::close_range(2, UINT_MAX, 0);
     pollfd ends[] = {{0, POLLIN, 0}, {1, POLLIN, 0}};
@@ -110,14 +110,14 @@ Result<void> check_tun() {
     return Error(device.error()).with_hint("load the module tun, and let the user read and write its device");
 }
 
-Result<pid_t> start_here(const Child& keeper) {
+Result<pid_t> start_here(const Child& sandbox_init) {
     TRY(check_tun());
-    Equipment equipment = TRY(make_equipment(keeper.pid()));
+    Equipment equipment = TRY(make_equipment(sandbox_init.pid()));
     const std::vector<std::string> words = words_for_pasta(equipment);
     const std::vector<char*> arguments = pointers(words);
     const pid_t watcher = ::fork();
     if (watcher < 0) return errno_error("start pasta");
-    if (watcher == 0) watch_over_pasta(keeper.pidfd.get(), equipment, arguments.data());
+    if (watcher == 0) watch_over_pasta(sandbox_init.pidfd.get(), equipment, arguments.data());
     equipment.ready.to.reset();
     equipment.complaints.to.reset();
     char digit = 0;  // of its pid, which it writes when it is ready
@@ -129,7 +129,9 @@ Result<pid_t> start_here(const Child& keeper) {
 
 }  // namespace
 
-Result<Pasta> Pasta::start(const Child& keeper) { return Pasta(TRY_IN("--network pasta", start_here(keeper))); }
+Result<Pasta> Pasta::start(const Child& sandbox_init) {
+    return Pasta(TRY_IN("--network pasta", start_here(sandbox_init)));
+}
 
 Pasta::~Pasta() {
     if (watcher_ >= 0) reap(watcher_);

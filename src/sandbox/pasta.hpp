@@ -14,18 +14,18 @@ namespace pinfold {
 // on.
 inline constexpr const char* kPastaNameServer = "169.254.1.1";
 
-// pasta and a process that watches over it, which ends both as soon as the sandbox's keeper has ended, however that
+// pasta and a process that watches over it, which ends both as soon as the sandbox's init has ended, however that
 // comes. So nothing is left of them if we are killed, and a sandbox that stays needs nobody else.
 class Pasta {
 public:
     // Returns when the network is there.
-    static Result<Pasta> start(const Child& keeper);
+    static Result<Pasta> start(const Child& sandbox_init);
 
     Pasta(Pasta&& other) noexcept : watcher_(std::exchange(other.watcher_, -1)) {}
     Pasta& operator=(Pasta&&) = delete;
     Pasta(const Pasta&) = delete;
     Pasta& operator=(const Pasta&) = delete;
-    ~Pasta();  // waits for their end: the keeper must have been killed before
+    ~Pasta();  // waits for their end: the sandbox init must have been killed before
 
     void release() noexcept { watcher_ = -1; }
 

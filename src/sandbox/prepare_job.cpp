@@ -64,16 +64,16 @@ Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const 
     TRY(check_request(policies, request_of(job)));
     Transfers transfers = TRY(Transfers::open(job, policies));
     const HostFacts host = TRY(gather_host_facts());
-    ComposedJob composed = TRY(compose(job, policies, host, id));
+    JobConfig config = TRY(build_config(job, policies, host, id));
     Plan plan = TRY(
-        plan_job(composed, {.id = id, .bundle = "/", .cgroup_manager = setting.cgroup_manager, .receipt = true}, host));
+        plan_job(config, {.id = id, .bundle = "/", .cgroup_manager = setting.cgroup_manager, .receipt = true}, host));
     if (setting.recorder != nullptr) plan.seccomp = setting.recorder->watched();
     if (forbids_keys(plan.seccomp)) plan.keyring.clear();  // a user can have few of them, and needs them elsewhere
     TRY(require_state_root(setting.state_root));  // whoever could change it could change the filters that it holds
     SeccompFilter filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, seccomp_cache(setting)));
     plan.seccomp = with_reporting(*plan.seccomp);
     JobStreams streams = TRY(make_streams({job.input, job.capture, job.output_limit, plan.stream_owner}));
-    return PreparedJob{.composed = std::move(composed),
+    return PreparedJob{.config = std::move(config),
                        .plan = std::move(plan),
                        .filter = std::move(filter),
                        .transfers = std::move(transfers),
@@ -100,7 +100,7 @@ Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& set
         if (refused) append_or_warn(trail, {"policy", id, "", {{"refused", json_quoted(prepared.error().message)}}});
         return prepared;
     }
-    if (trail.is_on()) TRY(trail.append(job_event(job, id, config_json(prepared->composed.spec))));
+    if (trail.is_on()) TRY(trail.append(job_event(job, id, config_json(prepared->config.spec))));
     prepared->audit = std::move(trail);
     return prepared;
 }
@@ -117,15 +117,15 @@ Result<UniqueFd> take_place(const std::string& id, const SandboxSetting& setting
 }
 
 NewContainer container_of(const PreparedJob& job) {
-    const Spec& spec = job.composed.spec;
+    const Spec& spec = job.config.spec;
     ContainerRecord record = make_record(job.plan, spec, spec.annotations);
-    if (!job.composed.root_path.empty()) record.rootfs = job.composed.root_path;
+    if (!job.config.root_path.empty()) record.rootfs = job.config.root_path;
     return {job.plan, std::move(record), config_json(spec)};
 }
 
-Result<InsideOf> inside_of_keeper(pid_t keeper, const Plan& plan) {
-    const uint64_t started = TRY(process_start_time(keeper));
-    return InsideOf{keeper, started, true, plan.process.identity};
+Result<InsideOf> inside_of_sandbox_init(pid_t sandbox_init, const Plan& plan) {
+    const uint64_t started = TRY(process_start_time(sandbox_init));
+    return InsideOf{sandbox_init, started, true, plan.process.identity};
 }
 
 LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting,
@@ -133,9 +133,9 @@ LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared,
     LaunchOptions options{.state_root = setting.state_root, .argv = setting.argv, .streams = &prepared.streams.streams};
     options.child.seccomp_cache = seccomp_cache(setting);
     options.before_state = [&prepared, &setting] { return take_place(prepared.plan.id, setting, prepared.audit); };
-    options.before_start = [&job, &prepared, &network](const Child& keeper) -> Result<void> {
-        if (job.network == Network::pasta) network.emplace(TRY(Pasta::start(keeper)));
-        const InsideOf inside = TRY(inside_of_keeper(keeper.pid(), prepared.plan));
+    options.before_start = [&job, &prepared, &network](const Child& sandbox_init) -> Result<void> {
+        if (job.network == Network::pasta) network.emplace(TRY(Pasta::start(sandbox_init)));
+        const InsideOf inside = TRY(inside_of_sandbox_init(sandbox_init.pid(), prepared.plan));
         return prepared.transfers.copy_in(inside);
     };
     options.on_receipt = [&job, &prepared](const Receipt& receipt) -> Result<void> {

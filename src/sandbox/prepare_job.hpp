@@ -10,7 +10,7 @@
 #include "pinfold/result.hpp"
 #include "pinfold/sandbox.hpp"
 #include "process/parent_steps.hpp"
-#include "sandbox/compose.hpp"
+#include "sandbox/build_config.hpp"
 #include "sandbox/pasta.hpp"
 #include "sandbox/run_job.hpp"
 #include "sandbox/streams.hpp"
@@ -21,7 +21,7 @@ namespace pinfold {
 
 // All that is known before anything is made.
 struct PreparedJob {
-    ComposedJob composed;
+    JobConfig config;
     Plan plan;
     SeccompFilter filter;  // the profile's own; the plan has the one that reports
     Transfers transfers;
@@ -39,7 +39,7 @@ NewContainer container_of(const PreparedJob& job);
 // `network` is where pasta is held, if the job wants it; it must outlive the container.
 LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared, const SandboxSetting& setting,
                              std::optional<Pasta>& network);
-Result<InsideOf> inside_of_keeper(pid_t keeper, const Plan& plan);
+Result<InsideOf> inside_of_sandbox_init(pid_t sandbox_init, const Plan& plan);
 
 std::chrono::nanoseconds timeout_of(const SandboxJob& job);
 std::string seccomp_cache(const SandboxSetting& setting);

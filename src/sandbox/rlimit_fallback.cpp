@@ -126,7 +126,7 @@ std::string network_namespace(const Process& process) {
 
 Result<void> fall_back_to_rlimits(const SandboxJob& job, const HostFacts& host, Spec& spec) {
     Resources& resources = spec.linux_.resources;
-    *resources.pids_limit += 1;  // the keeper
+    *resources.pids_limit += 1;  // the sandbox init
     for (Rlimit& limit : spec.process->rlimits) {
         if (limit.type == "RLIMIT_NPROC") limit.soft = limit.hard += 1;
     }
@@ -171,7 +171,7 @@ std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& p
     };
 }
 
-std::vector<EnforcedLimit> read_back_elsewhere(const SandboxJob& job, const CgroupPath& place, pid_t pid) {
+std::vector<EnforcedLimit> read_back_external(const SandboxJob& job, const CgroupPath& place, pid_t pid) {
     const ResourceLimits& limits = job.limits;
     const std::string disk = disk_size(pid, job.writable_root);
     const std::string network = network_namespace(pid);

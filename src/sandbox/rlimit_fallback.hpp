@@ -20,6 +20,6 @@ Result<void> fall_back_to_rlimits(const SandboxJob& job, const HostFacts& host, 
 std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& plan, pid_t pid, bool watched);
 
 // The same of a job that another runtime has created; `pid` is its first process, which may be that of a kernel.
-std::vector<EnforcedLimit> read_back_elsewhere(const SandboxJob& job, const CgroupPath& place, pid_t pid);
+std::vector<EnforcedLimit> read_back_external(const SandboxJob& job, const CgroupPath& place, pid_t pid);
 
 }  // namespace pinfold

@@ -3,22 +3,22 @@
 
 #include "cgroup/usage.hpp"
 #include "sandbox/audit_job.hpp"
+#include "sandbox/classify.hpp"
 #include "sandbox/prepare_job.hpp"
 #include "sandbox/rlimit_fallback.hpp"
-#include "sandbox/run_elsewhere.hpp"
+#include "sandbox/run_external.hpp"
 #include "sandbox/supervise_job.hpp"
 #include "sandbox/tracer.hpp"
-#include "sandbox/verdict.hpp"
 
 namespace pinfold {
 
 namespace {
 
-// A job that was killed has no keeper any more, and with it its files are gone.
-void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t keeper, SandboxResult& result) {
+// A job that was killed has no sandbox init any more, and with it its files are gone.
+void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t sandbox_init, SandboxResult& result) {
     if (!end.payload) return;
     const Result<void> copied = [&]() -> Result<void> {
-        const InsideOf inside = TRY(inside_of_keeper(keeper, prepared.plan));
+        const InsideOf inside = TRY(inside_of_sandbox_init(sandbox_init, prepared.plan));
         return prepared.transfers.copy_out(inside);
     }();
     if (copied) return;
@@ -27,7 +27,7 @@ void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t keeper, Sand
 }
 
 Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared, const SandboxSetting& setting) {
-    prepared.plan.keeper->deadline = timeout_of(job);
+    prepared.plan.sandbox_init->deadline = timeout_of(job);
     const Plan& plan = prepared.plan;
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::optional<Pasta> network;
@@ -40,17 +40,17 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
         };
     }
     SandboxResult result;
-    options.on_receipt = [&result, judge_it = options.on_receipt](const Receipt& receipt) {
+    options.on_receipt = [&result, check_receipt = options.on_receipt](const Receipt& receipt) {
         result.receipt = receipt;
-        return judge_it(receipt);
+        return check_receipt(receipt);
     };
     RunningContainer running = TRY(launch_container(container_of(prepared), options, signals));
     running.state->unlock();
     TRY(prepared.streams.connect());  // not before: a pinfold that starts itself again would lose what was read
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
-    const pid_t keeper = running.child->pid();
-    auto memory = MemoryWatch::create(plan.cgroup.place, keeper, job.limits.memory_mb << 20);
-    result.limits = read_back_limits(job, plan, keeper, memory.has_value());  // the payload may have ended
+    const pid_t sandbox_init = running.child->pid();
+    auto memory = MemoryWatch::create(plan.cgroup.place, sandbox_init, job.limits.memory_mb << 20);
+    result.limits = read_back_limits(job, plan, sandbox_init, memory.has_value());  // the payload may have ended
     Denials denials = TRY(Denials::create(std::move(running.payload->listener), prepared.filter.program));
     TRY_IN("deadline", running.payload->link.send(Message::go));
     const JobEnd end = TRY(
@@ -58,8 +58,8 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
                        &denials, timeout_of(job), job.cpu_timeout, -1, memory ? &*memory : nullptr}));
     take_output(prepared.streams.output, result);
     result.denied = denials.take();
-    judge(end, {measure_usage(plan.cgroup.place), count_oom(plan.cgroup.place).kills, job.cpu_timeout}, result);
-    copy_out(prepared, end, keeper, result);
+    classify(end, {measure_usage(plan.cgroup.place), count_oom(plan.cgroup.place).kills, job.cpu_timeout}, result);
+    copy_out(prepared, end, sandbox_init, result);
     return result;
 }
 
@@ -73,7 +73,7 @@ Result<SandboxResult> run(const SandboxJob& job, const SandboxSetting& setting) 
 }  // namespace
 
 SandboxResult run_job(const SandboxJob& job, const SandboxSetting& setting) {
-    Result<SandboxResult> result = job.runtime.empty() ? run(job, setting) : run_elsewhere(job, setting);
+    Result<SandboxResult> result = job.runtime.empty() ? run(job, setting) : run_external(job, setting);
     return result ? std::move(result).value() : failed_result(result.error());
 }
 

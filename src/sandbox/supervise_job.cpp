@@ -19,7 +19,7 @@
 #include "cgroup/cgroup.hpp"
 #include "cgroup/usage.hpp"
 #include "kernel/init_process.hpp"
-#include "process/keeper.hpp"
+#include "process/sandbox_init.hpp"
 #include "sandbox/watchdog.hpp"
 
 namespace pinfold {
@@ -187,9 +187,9 @@ Result<void> Supervisor::take_report() {
     done_ = packet && (packet->message == Message::ended || packet->message == Message::failed);
     if (done_ && packet->message == Message::ended) end_.payload = packet->end;
     if (packet) return {};
-    TRY(pinfold::await_end(watch_.process));  // the keeper is dying
+    TRY(pinfold::await_end(watch_.process));  // the sandbox init is dying
     done_ = true;
-    siginfo_t end{};  // left there for whoever holds the keeper to reap
+    siginfo_t end{};  // left there for whoever holds the sandbox init to reap
     const bool known = ::syscall(SYS_waitid, P_PIDFD, watch_.process, &end, WEXITED | WNOWAIT, nullptr) == 0;
     if (!known || end.si_code != CLD_EXITED || was_killed()) return {};
     end_.timed_out = end.si_status == kDeadlinePassed;
@@ -197,7 +197,7 @@ Result<void> Supervisor::take_report() {
     return plain_error("the sandbox's first process failed, and cannot tell how the program ended");
 }
 
-// A keeper's end says nothing of the payload; a payload's own does.
+// A sandbox init's end says nothing of the payload; a payload's own does.
 Result<void> Supervisor::take_death() {
     done_ = true;
     if (watch_.link != nullptr) return {};

@@ -15,8 +15,8 @@
 namespace pinfold {
 
 struct JobWatch {
-    int process = -1;               // pidfd of a child of ours: the keeper or, without one, the payload
-    const Channel* link = nullptr;  // to the keeper
+    int process = -1;               // pidfd of a child of ours: the sandbox init or, without one, the payload
+    const Channel* link = nullptr;  // to the sandbox init
     CgroupPath group;               // that all of it is in
     const SignalForwarder& signals;
     JobStreams& streams;
@@ -29,15 +29,15 @@ struct JobWatch {
 };
 
 struct JobEnd {
-    std::optional<PayloadEnd> payload;  // nothing: it went with its keeper
+    std::optional<PayloadEnd> payload;  // nothing: it went with its init
     bool timed_out = false;
     bool out_of_memory = false;  // as we have seen; what the kernel did is counted elsewhere
     bool over_limit = false;     // of its output
     std::chrono::nanoseconds wall{};
 };
 
-// Returns when nothing of the job runs any more but its keeper, which waits to be let go, unless it was killed too.
-// Without a keeper the payload is reaped, and what else is in its group is killed.
+// Returns when nothing of the job runs any more but its init, which waits to be let go, unless it was killed too.
+// Without a sandbox init the payload is reaped, and what else is in its group is killed.
 Result<JobEnd> supervise_job(const JobWatch& watch);
 
 }  // namespace pinfold

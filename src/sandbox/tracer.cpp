@@ -49,7 +49,7 @@ struct Stop {
 };
 
 // Everything that waits for us; blocks until something does. Empty when there is nobody left to follow.
-// Children of other threads, such as the sandbox's keeper, are none of ours.
+// Children of other threads, such as the sandbox's init, are none of ours.
 std::vector<Stop> await_stops() {
     std::vector<Stop> stops;
     for (int flags = __WALL | __WNOTHREAD;;) {

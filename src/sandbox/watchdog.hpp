@@ -1,5 +1,5 @@
 // A process that ends an exec at its deadline, should its supervisor not: be that stopped, starved or killed. A
-// sandbox's own job has its keeper for that; but one more program in a container is nobody's child there.
+// sandbox's own job has its init for that; but one more program in a container is nobody's child there.
 #pragma once
 
 #include <chrono>

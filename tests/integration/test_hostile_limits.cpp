@@ -10,7 +10,7 @@ namespace {
 
 bool contains(const std::string& text, const char* words) { return text.find(words) != std::string::npos; }
 
-// As many as the limit, and the keeper. A machine that is busy may not get as far before the deadline.
+// As many as the limit, and the sandbox init. A machine that is busy may not get as far before the deadline.
 void check_processes(const Attempt& attempt) {
     CHECK(limit_of(attempt.result, "max_processes")["value"] == "21");
     CHECK(attempt.used("peak_processes") <= 21);

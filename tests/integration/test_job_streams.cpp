@@ -45,14 +45,14 @@ private:
     int flags_;
 };
 
-class Staying {
+class DetachedSandbox {
 public:
-    Staying(const Bundle& bundle, const SpawnOptions& spawn) : bundle_(bundle), spawn_(spawn) {
+    DetachedSandbox(const Bundle& bundle, const SpawnOptions& spawn) : bundle_(bundle), spawn_(spawn) {
         REQUIRE(run_job(bundle, {{"--detach"}, {}, spawn}).status == 0);
     }
-    ~Staying() { run_program(bundle_.verb({"delete", "--force", bundle_.id()}), spawn_); }
-    Staying(const Staying&) = delete;
-    Staying& operator=(const Staying&) = delete;
+    ~DetachedSandbox() { run_program(bundle_.verb({"delete", "--force", bundle_.id()}), spawn_); }
+    DetachedSandbox(const DetachedSandbox&) = delete;
+    DetachedSandbox& operator=(const DetachedSandbox&) = delete;
 
 private:
     const Bundle& bundle_;
@@ -90,7 +90,7 @@ TEST_CASE("job streams: the caller's terminal is not the job's, to read from or 
         };
         check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--"}), kPry));
         check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--output-limit", "1m", "--"}), kPry));
-        const Staying box(bundle, spawn);
+        const DetachedSandbox box(bundle, spawn);
         check(followed_by(bundle.verb({"exec", bundle.id()}), kPry));
         check(followed_by(bundle.verb({"exec", "--timeout", "100s", bundle.id()}), kPry));
     }
@@ -130,7 +130,7 @@ TEST_CASE("job streams: a file of the caller's gets what is printed, and keeps a
         const std::string all = "earlier\ngot <earlier>\n", nothing = "earlier\ngot <>\n";
         check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--"}), kPry), nothing);
         check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--stdin", "--"}), kPry), all);
-        const Staying box(bundle, spawn);
+        const DetachedSandbox box(bundle, spawn);
         check(followed_by(bundle.verb({"exec", bundle.id()}), kPry), all);
         check(followed_by(bundle.verb({"exec", "--timeout", "100s", bundle.id()}), kPry), all);
         const std::string pid_file = bundle.host() / "pid";

@@ -16,7 +16,7 @@ using namespace pinfold;
 
 namespace {
 
-constexpr PausePoint kGate(PausePoint::kGate), kListener(PausePoint::kListener);
+constexpr PausePoint kBeforeExec(PausePoint::kBeforeExec), kListener(PausePoint::kListener);
 
 // A child of this program, which does not outlive the scope.
 class Waiting {
@@ -71,19 +71,19 @@ void announce(const Channel& channel) {
     const UniqueFd faults = open_faults();
     Readiness readiness;
     readiness.listener.place.word = kListener.address();
-    readiness.gate.word = kGate.address();
+    readiness.before_exec.word = kBeforeExec.address();
     if (!channel.send_ready(readiness, faults.get())) ::_exit(1);
 }
 
 void wait_twice(const Channel& channel) {
     announce(channel);
     kListener.wait();
-    kGate.wait();
+    kBeforeExec.wait();
 }
 
 Packet ready_of(const Waiting& child) {
     Packet packet = std::move(child.channel().receive().value().value());
-    packet.ready.listener.place.faults = packet.ready.gate.faults = packet.fd.get();
+    packet.ready.listener.place.faults = packet.ready.before_exec.faults = packet.fd.get();
     return packet;
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("child memory: the child sleeps until it may go on, at one word after 
     Waiting child(wait_twice);
     const Packet packet = ready_of(child);
     if (!packet.fd) SKIP_TEST("no userfaultfd");
-    for (const PausePlace& place : {packet.ready.listener.place, packet.ready.gate}) {
+    for (const PausePlace& place : {packet.ready.listener.place, packet.ready.before_exec}) {
         REQUIRE(child.memory().await_waiting(place, child.channel()));
         CHECK(child.state('S') == 'S');
         REQUIRE(child.memory().let_go_on(place));
@@ -105,7 +105,7 @@ TEST_CASE("child memory: a signal does not end the wait") {
     Waiting child(wait_twice);
     const Packet packet = ready_of(child);
     if (!packet.fd) SKIP_TEST("no userfaultfd");
-    for (const PausePlace& place : {packet.ready.listener.place, packet.ready.gate}) {
+    for (const PausePlace& place : {packet.ready.listener.place, packet.ready.before_exec}) {
         REQUIRE(child.memory().await_waiting(place, child.channel()));
         ::kill(child.memory().pid, SIGSTOP);
         CHECK(child.state('T') == 'T');
@@ -129,13 +129,13 @@ TEST_CASE("child memory: who loses its peer does not go on") {
 TEST_CASE("child memory: without a userfaultfd the child is stopped where it waits") {
     Waiting child([](const Channel& channel) {
         Readiness readiness;
-        readiness.gate.word = kGate.address();
-        if (channel.send_ready(readiness)) kGate.wait();
+        readiness.before_exec.word = kBeforeExec.address();
+        if (channel.send_ready(readiness)) kBeforeExec.wait();
     });
     const Packet packet = ready_of(child);
-    REQUIRE(child.memory().await_waiting(packet.ready.gate, child.channel()));
+    REQUIRE(child.memory().await_waiting(packet.ready.before_exec, child.channel()));
     CHECK(child.state('T') == 'T');
-    REQUIRE(child.memory().let_go_on(packet.ready.gate));
+    REQUIRE(child.memory().let_go_on(packet.ready.before_exec));
     CHECK(child.end() == 7);
 }
 
@@ -144,11 +144,11 @@ TEST_CASE("child memory: what a child says, or its end, comes instead of its wai
         CAPTURE(heard);
         Waiting child([&](const Channel& channel) {
             if (heard) announce(channel);
-            else if (!channel.send_ready({.gate = {kGate.address()}})) ::_exit(1);
+            else if (!channel.send_ready({.before_exec = {kBeforeExec.address()}})) ::_exit(1);
             channel.send_failure(Error{2, "seccomp: refused", ""});
         });
         const Packet packet = ready_of(child);
-        const Result<void> waits = child.memory().await_waiting(packet.ready.gate, child.channel());
+        const Result<void> waits = child.memory().await_waiting(packet.ready.before_exec, child.channel());
         REQUIRE_FALSE(waits);
         const std::string& text = waits.error().message;
         CHECK((text == "seccomp: refused" || text == "the process ended while its rights were restricted"));

@@ -1,7 +1,7 @@
 // The relay between a payload's pty and the user's side, with real ptys and pipes: no byte is lost, nothing hangs.
 #include "process/pty_relay.hpp"
 
-#include "front.hpp"
+#include "supervisor_fixture.hpp"
 
 using namespace pinfold;
 using namespace pinfold::testing;
@@ -74,7 +74,7 @@ TEST_CASE("a megabyte of terminal output arrives whole at a slow reader") {
     Setup setup;
     setup.terminal = true;
     setup.output = out.writer.get();
-    Front front(setup, [] {
+    SupervisorFixture front(setup, [] {
         make_stdin_raw();
         write_whole(STDOUT_FILENO, sample(kMegabyte));
         return 0;
@@ -98,7 +98,7 @@ TEST_CASE("a megabyte goes in and comes back at the same time") {
     setup.terminal = true;
     setup.input = in.reader.get();
     setup.output = out.writer.get();
-    Front front(setup, [] {
+    SupervisorFixture front(setup, [] {
         make_stdin_raw();
         say("ready");
         char bytes[3000];
@@ -140,7 +140,7 @@ TEST_CASE("what a payload leaves in its terminal is read after its end") {
     Setup setup;
     setup.terminal = true;
     setup.output = out.writer.get();
-    Front front(setup, [] {
+    SupervisorFixture front(setup, [] {
         make_stdin_raw();
         write_whole(STDOUT_FILENO, sample(kFitsIntoPty));
         return 4;
@@ -164,7 +164,7 @@ TEST_CASE("a reader that goes away neither kills us nor hangs the payload") {
         setup.before_create = [] {};
     }
     SUBCASE("in the middle") {}
-    Front front(setup, [] {
+    SupervisorFixture front(setup, [] {
         make_stdin_raw();
         write_whole(STDOUT_FILENO, sample(kMegabyte));
         return 5;
@@ -186,7 +186,7 @@ TEST_CASE("closed standard streams are as good as none") {
     setup.output = unused.get();
     setup.before_clone = [&] { ::close(unused.get()); };
     // the front warns about the output that it cannot deliver
-    CHECK(Front(setup, [] { return say("hello\n"), 6; }).exit_code() == 6);
+    CHECK(SupervisorFixture(setup, [] { return say("hello\n"), 6; }).exit_code() == 6);
 }
 
 TEST_CASE("input that is no terminal is typed into the payload's, and its end changes nothing") {
@@ -198,7 +198,7 @@ TEST_CASE("input that is no terminal is typed into the payload's, and its end ch
     setup.output = out.writer.get();
     write_whole(in.writer.get(), "hello\n");
     in.writer.reset();
-    Front front(setup, [] {
+    SupervisorFixture front(setup, [] {
         char line[64];
         const ssize_t got = ::read(STDIN_FILENO, line, sizeof line);
         say(std::string_view(line, size_t(got)) == "hello\n" ? "good\n" : "bad\n");
@@ -216,7 +216,7 @@ TEST_CASE("a console that the payload closes and opens again goes on working") {
     setup.terminal = true;
     setup.input = in.reader.get();
     setup.output = out.writer.get();
-    Front front(setup, [] {
+    SupervisorFixture front(setup, [] {
         make_stdin_raw();
         const std::string name = ::ttyname(STDIN_FILENO);
         sigset_t usr1;
@@ -249,7 +249,7 @@ TEST_CASE("the user's terminal is raw while the payload runs and as before after
     setup.controlling_terminal = user.slave.get();
     termios before{};
     REQUIRE(::tcgetattr(user.slave.get(), &before) == 0);
-    Front front(setup, [] {
+    SupervisorFixture front(setup, [] {
         say("ready\n");
         return pause_for_ever();
     });
@@ -272,7 +272,7 @@ TEST_CASE("the flags of the user's terminal, which the shell shares, are not tou
     setup.terminal = true;
     setup.input = user.slave.get();
     setup.output = user.slave.get();
-    Front front(setup, [] { return say("ready\n"), pause_for_ever(); });
+    SupervisorFixture front(setup, [] { return say("ready\n"), pause_for_ever(); });
     REQUIRE(read_until(user.master.get(), "ready").find("ready") != std::string::npos);
     CHECK((::fcntl(user.slave.get(), F_GETFL) & O_NONBLOCK) == 0);
 }
@@ -285,7 +285,7 @@ TEST_CASE("the size of the user's window is the payload's, at the start and at e
     setup.input = user.slave.get();
     setup.output = user.slave.get();
     setup.controlling_terminal = user.slave.get();
-    Front front(setup, [] {
+    SupervisorFixture front(setup, [] {
         sigset_t winch;
         ::sigemptyset(&winch);
         ::sigaddset(&winch, SIGWINCH);
@@ -310,7 +310,7 @@ TEST_CASE("a stop gives the user's terminal back, and a continue takes it again"
     setup.terminal = true;
     setup.input = user.slave.get();
     setup.output = user.slave.get();
-    Front front(setup, report_signals);
+    SupervisorFixture front(setup, report_signals);
     REQUIRE(read_until(user.master.get(), "ready\r\n") == "ready\r\n");
     REQUIRE(is_raw(user.slave.get()));
     front.signal(SIGTSTP);
@@ -332,7 +332,7 @@ TEST_CASE("a terminal that nobody reads does not keep signals from the payload")
     setup.input = user.slave.get();
     setup.output = user.slave.get();
     setup.report = report.writer.get();
-    Front front(setup, [] {
+    SupervisorFixture front(setup, [] {
         make_stdin_raw();
         write_whole(STDOUT_FILENO, sample(kFitsIntoPty));
         write_whole(kReport, "x");

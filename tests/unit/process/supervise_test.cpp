@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "front.hpp"
+#include "supervisor_fixture.hpp"
 
 using namespace pinfold;
 using namespace pinfold::testing;
@@ -14,7 +14,7 @@ TEST_CASE("the exit code is the payload's") {
     SUBCASE("without a terminal") {}
     SUBCASE("with a terminal") { setup.terminal = true; }
     for (const int code : {0, 1, 7, 255}) {
-        CHECK(Front(setup, [&] { return code; }).exit_code() == code);
+        CHECK(SupervisorFixture(setup, [&] { return code; }).exit_code() == code);
     }
     for (const int signal : {SIGKILL, SIGTERM, SIGSEGV}) {
         const Payload dies = [&] {
@@ -22,7 +22,7 @@ TEST_CASE("the exit code is the payload's") {
             ::raise(signal);
             return 0;
         };
-        CHECK(Front(setup, dies).exit_code() == 128 + signal);
+        CHECK(SupervisorFixture(setup, dies).exit_code() == 128 + signal);
     }
 }
 
@@ -32,7 +32,7 @@ TEST_CASE("signals reach the payload, and only those that are its business") {
     setup.output = out.writer.get();
     SUBCASE("without a terminal") {}
     SUBCASE("with a terminal") { setup.terminal = true; }
-    Front front(setup, report_signals);
+    SupervisorFixture front(setup, report_signals);
     REQUIRE(read_until(out.reader.get(), "ready").find("ready") != std::string::npos);
     for (const int signal : {SIGWINCH, SIGPIPE, SIGURG, SIGCHLD}) front.signal(signal);
     for (const int signal : {SIGUSR1, SIGHUP, SIGINT, SIGQUIT, SIGUSR2, SIGALRM, SIGRTMIN + 1}) {
@@ -48,7 +48,7 @@ TEST_CASE("signals reach the payload, and only those that are its business") {
 TEST_CASE("a signal that comes before the payload exists is not lost") {
     Setup setup;
     setup.before_clone = [] { ::kill(::getpid(), SIGUSR1); };
-    Front front(setup, pause_for_ever);
+    SupervisorFixture front(setup, pause_for_ever);
     CHECK(front.exit_code() == 128 + SIGUSR1);
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("the payload starts with the signal mask that we were started with") {
         ::sigaddset(&set, SIGUSR2);
         ::sigprocmask(SIG_BLOCK, &set, nullptr);
     };
-    Front front(setup, [] {
+    SupervisorFixture front(setup, [] {
         sigset_t mask;
         ::sigprocmask(SIG_BLOCK, nullptr, &mask);
         return ::sigismember(&mask, SIGUSR2) * 10 + ::sigismember(&mask, SIGUSR1) + ::sigismember(&mask, SIGTERM);
@@ -73,7 +73,7 @@ TEST_CASE("what was ignored at our start is not passed on") {
     Setup setup;
     setup.output = out.writer.get();
     setup.before_create = [] { ::signal(SIGHUP, SIG_IGN); };
-    Front front(setup, report_signals);
+    SupervisorFixture front(setup, report_signals);
     REQUIRE(read_until(out.reader.get(), "ready\n") == "ready\n");
     front.signal(SIGHUP);
     front.signal(SIGUSR1);
@@ -83,14 +83,14 @@ TEST_CASE("what was ignored at our start is not passed on") {
 TEST_CASE("a parent that ignored SIGCHLD does not cost us the exit code") {
     Setup setup;
     setup.before_create = [] { ::signal(SIGCHLD, SIG_IGN); };
-    CHECK(Front(setup, [] { return 42; }).exit_code() == 42);
+    CHECK(SupervisorFixture(setup, [] { return 42; }).exit_code() == 42);
 }
 
 TEST_CASE("SIGTSTP stops us as a job and SIGCONT brings us back") {
     const Pipe out = make_pipe();
     Setup setup;
     setup.output = out.writer.get();
-    Front front(setup, report_signals);
+    SupervisorFixture front(setup, report_signals);
     REQUIRE(read_until(out.reader.get(), "ready\n") == "ready\n");
     front.signal(SIGTSTP);
     int status = 0;

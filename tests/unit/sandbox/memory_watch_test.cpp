@@ -44,7 +44,7 @@ class Kept {
 public:
     Kept() {
         const Pipe ready;
-        keeper_ = start([&] {
+        sandbox_init_ = start([&] {
             start([&] {
                 void* memory = ::mmap(nullptr, kShared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
                 if (memory != MAP_FAILED && ::write(ready.to.get(), "r", 1) == 1) ::pause();
@@ -55,8 +55,8 @@ public:
         REQUIRE(::read(ready.from.get(), &byte, 1) == 1);
     }
     ~Kept() {
-        ::kill(keeper_, SIGKILL);
-        ::waitpid(keeper_, nullptr, 0);
+        ::kill(sandbox_init_, SIGKILL);
+        ::waitpid(sandbox_init_, nullptr, 0);
     }
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
@@ -65,7 +65,7 @@ public:
         const Pipe answer;
         const pid_t watcher = start([&] {
             if (::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0) return;
-            std::optional<MemoryWatch> watch = MemoryWatch::create({}, keeper_, UINT64_MAX);
+            std::optional<MemoryWatch> watch = MemoryWatch::create({}, sandbox_init_, UINT64_MAX);
             const uint64_t used = watch ? watch->measure() : 0;
             if (::write(answer.to.get(), &used, sizeof used) < 0) ::_exit(1);
         });
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    pid_t keeper_ = -1;
+    pid_t sandbox_init_ = -1;
 };
 
 }  // namespace

@@ -14,10 +14,10 @@ using namespace pinfold::integration;
 namespace {
 
 // One that stays until the scope ends.
-class Staying {
+class DetachedSandbox {
 public:
-    Staying(const Bundle& bundle, const std::vector<std::string>& options, const Command& command = {},
-            const SpawnOptions& spawn = {})
+    DetachedSandbox(const Bundle& bundle, const std::vector<std::string>& options, const Command& command = {},
+                    const SpawnOptions& spawn = {})
         : bundle_(bundle), spawn_(spawn) {
         std::vector<std::string> all = {"--detach"};
         all.insert(all.end(), options.begin(), options.end());
@@ -26,9 +26,9 @@ public:
         REQUIRE(ended.status == 0);
         CHECK(ended.out == bundle.id() + "\n");
     }
-    ~Staying() { run({"delete", "--force", bundle_.id()}); }
-    Staying(const Staying&) = delete;
-    Staying& operator=(const Staying&) = delete;
+    ~DetachedSandbox() { run({"delete", "--force", bundle_.id()}); }
+    DetachedSandbox(const DetachedSandbox&) = delete;
+    DetachedSandbox& operator=(const DetachedSandbox&) = delete;
 
     Ended run(const std::vector<std::string>& words, SpawnOptions spawn = {}) const {
         spawn.uid = spawn_.uid;
@@ -64,14 +64,14 @@ private:
 
 }  // namespace
 
-TEST_CASE("stay: what one exec leaves is there for the next, until delete") {
+TEST_CASE("detached: what one exec leaves is there for the next, until delete") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const bool rootless : {false, true}) {
         CAPTURE(rootless);
         Bundle bundle;
         const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
-        const Staying box(bundle, {}, {}, spawn);
+        const DetachedSandbox box(bundle, {}, {}, spawn);
         CHECK(box.exec({}, {"sh", "-c", "id -u > /workspace/f"}).status == 0);
         CHECK(box.exec({}, {"cat", "/workspace/f"}).out == "1000\n");
         CHECK(box.run({"cp", "-", bundle.id() + ":/workspace/in"}, {.input = "bytes"}).status == 0);
@@ -89,14 +89,14 @@ TEST_CASE("stay: what one exec leaves is there for the next, until delete") {
 }
 
 // Also without any group, which would tell who belongs to it.
-TEST_CASE("stay: exec with a deadline ends all that it started, and nothing else") {
+TEST_CASE("detached: exec with a deadline ends all that it started, and nothing else") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const bool rootless : {false, true}) {
         CAPTURE(rootless);
         Bundle bundle;
         const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
-        const Staying box(bundle, {}, {}, spawn);
+        const DetachedSandbox box(bundle, {}, {}, spawn);
         Process other(bundle.verb({"exec", bundle.id(), "sh", "-c", "echo in; exec sleep 1000"}), spawn);
         CHECK(other.read_line() == "in");
         const json result =
@@ -126,7 +126,7 @@ TEST_CASE("stay: exec with a deadline ends all that it started, and nothing else
     }
 }
 
-TEST_CASE("stay: an exec whose supervisor is stopped or killed ends at its deadline all the same") {
+TEST_CASE("detached: an exec whose supervisor is stopped or killed ends at its deadline all the same") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const bool rootless : {false, true}) {
@@ -135,7 +135,7 @@ TEST_CASE("stay: an exec whose supervisor is stopped or killed ends at its deadl
             CAPTURE(number);
             Bundle bundle;
             const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
-            const Staying box(bundle, {}, {}, spawn);
+            const DetachedSandbox box(bundle, {}, {}, spawn);
             Process exec(bundle.verb({"exec", "--timeout", brief(), bundle.id(), "sh", "-c",
                                       "(setsid sleep 2000 &); echo in; sleep 3000"}),
                          spawn);
@@ -156,7 +156,7 @@ TEST_CASE("stay: an exec whose supervisor is stopped or killed ends at its deadl
     }
 }
 
-TEST_CASE("stay: with a command it ends with that; with a timeout, by itself") {
+TEST_CASE("detached: with a command it ends with that; with a timeout, by itself") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const bool rootless : {false, true}) {
@@ -166,17 +166,17 @@ TEST_CASE("stay: with a command it ends with that; with a timeout, by itself") {
         Bundle bundle;
         const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
         {
-            const Staying box(bundle, {"--timeout", brief()}, {"sh", "-c", "trap '' TERM; sleep 1000"}, spawn);
+            const DetachedSandbox box(bundle, {"--timeout", brief()}, {"sh", "-c", "trap '' TERM; sleep 1000"}, spawn);
             box.await_end();
         }
-        const Staying box(bundle, {}, {"sh", "-c", "exec sleep 1000"}, spawn);
+        const DetachedSandbox box(bundle, {}, {"sh", "-c", "exec sleep 1000"}, spawn);
         CHECK(box.run({"kill", bundle.id(), "TERM"}).status == 0);
         box.await_end();
         CHECK(box.run({"prune"}).out == bundle.id() + "\n");
     }
 }
 
-TEST_CASE("stay: a user without a key left has sandboxes, but no keyrings where they are asked for") {
+TEST_CASE("detached: a user without a key left has sandboxes, but no keyrings where they are asked for") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     constexpr uid_t kOther = kNobodySpecial + 1;  // its keys are missed by nobody else
@@ -186,7 +186,7 @@ TEST_CASE("stay: a user without a key left has sandboxes, but no keyrings where 
     Process hoard({playground() / "probe", "fill-keys"}, user);
     REQUIRE(hoard.read_line() == "READY");
     {
-        const Staying sandbox(bundle, {}, {}, user);
+        const DetachedSandbox sandbox(bundle, {}, {}, user);
         CHECK(sandbox.exec({}, {"sh", "-c", "exit 7"}).status == 7);
     }
     const fs::path profile = bundle.host() / "keys.json";
@@ -201,11 +201,11 @@ TEST_CASE("stay: a user without a key left has sandboxes, but no keyrings where 
     CHECK(run_program(bundle.command_line({.args = {"--no-new-keyring"}}), user).status == 0);
 }
 
-TEST_CASE("stay: prune removes what is not used, and what is used it leaves") {
+TEST_CASE("detached: prune removes what is not used, and what is used it leaves") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     const Bundle bundle;
-    const Staying box(bundle, {"--idle-timeout", "1s"});
+    const DetachedSandbox box(bundle, {"--idle-timeout", "1s"});
     CHECK(box.run({"prune"}).out == "");
     Process busy(bundle.verb({"exec", bundle.id(), "sh", "-c", "echo in; exec sleep 1000"}), SpawnOptions{});
     CHECK(busy.read_line() == "in");
@@ -225,7 +225,7 @@ TEST_CASE("stay: prune removes what is not used, and what is used it leaves") {
     CHECK(box.run({"prune"}).out == "");
 }
 
-TEST_CASE("stay: prune leaves containers alone that are no sandboxes") {
+TEST_CASE("detached: prune leaves containers alone that are no sandboxes") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     Bundle bundle;
@@ -237,7 +237,7 @@ TEST_CASE("stay: prune leaves containers alone that are no sandboxes") {
 }
 
 // Whoever makes a state is killed when its directory is there, and not yet locked.
-TEST_CASE("stay: prune removes a directory whose maker died at once, but none that somebody is just making") {
+TEST_CASE("detached: prune removes a directory whose maker died at once, but none that somebody is just making") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     if (!fs::exists("/usr/bin/strace")) SKIP_TEST("needs strace");
@@ -263,7 +263,7 @@ TEST_CASE("stay: prune removes a directory whose maker died at once, but none th
     CHECK(prune() == bundle.id() + "\n");
     CHECK(!fs::exists(left));
     // A record that has no configuration beside it yet is the next thing that can be left.
-    const Staying box(bundle, {});
+    const DetachedSandbox box(bundle, {});
     const fs::path other = bundle.state_root() / (bundle.id() + "-2");
     fs::create_directory(other);
     json record = json::parse(read_text(left / "state.json"));
@@ -274,11 +274,11 @@ TEST_CASE("stay: prune removes a directory whose maker died at once, but none th
     CHECK(!fs::exists(other));
 }
 
-TEST_CASE("stay: prune ends what was paused before its time was over") {
+TEST_CASE("detached: prune ends what was paused before its time was over") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     const Bundle bundle;
-    const Staying box(bundle, {"--timeout", "1s"}, {"sleep", "1000"});
+    const DetachedSandbox box(bundle, {"--timeout", "1s"}, {"sleep", "1000"});
     const Ended paused = box.run({"pause", bundle.id()});
     REQUIRE_MESSAGE(paused.status == 0, paused.err);
     const auto start = std::chrono::steady_clock::now();
@@ -291,12 +291,12 @@ TEST_CASE("stay: prune ends what was paused before its time was over") {
     CHECK(box.run({"state", bundle.id()}).status == 1);
 }
 
-TEST_CASE("stay: a policy's ceiling counts those that run") {
+TEST_CASE("detached: a policy's ceiling counts those that run") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     const Bundle bundle;
     write_text(bundle.host() / "policy.json", R"({"max_sandboxes": 1})");
-    const Staying box(bundle, {});
+    const DetachedSandbox box(bundle, {});
     std::vector<std::string> words = bundle.verb({"sandbox", "--", "true"});
     words.insert(words.begin() + 1, {"--policy", bundle.host() / "policy.json"});
     const Ended refused = run_program(words);
@@ -306,7 +306,7 @@ TEST_CASE("stay: a policy's ceiling counts those that run") {
     CHECK(run_program(words).status == 0);
 }
 
-TEST_CASE("stay: what nobody would stay for is refused") {
+TEST_CASE("detached: what nobody would stay for is refused") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     const Bundle bundle;

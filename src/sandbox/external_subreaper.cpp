@@ -1,5 +1,5 @@
-// The steward: a process of pinfold's that has a job run by another runtime.
-#include "sandbox/steward.hpp"
+// The subreaper: a process of pinfold's that has a job run by another runtime.
+#include "sandbox/external_subreaper.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -34,7 +34,7 @@ std::string last_line(std::string_view text) {
 
 class Work {
 public:
-    Work(const StewardJob& job, Channel link) : job_(job), link_(std::move(link)) {}
+    Work(const ExternalJob& job, Channel link) : job_(job), link_(std::move(link)) {}
 
     // From nothing to the end of the job, or of the supervisor.
     Result<void> run();
@@ -52,7 +52,7 @@ private:
     Result<void> await_end();
     void kill_all() const;
 
-    const StewardJob& job_;
+    const ExternalJob& job_;
     Channel link_;
     UniqueFd first_;  // pidfd of the job's first process
 };
@@ -152,10 +152,10 @@ void Work::clean_up() const {
 }
 
 // A session of its own, as it has to outlive whatever ends our caller's; no streams, which are the job's.
-[[noreturn]] void become_steward(const StewardJob& job, Channel link) {
+[[noreturn]] void become_subreaper(const ExternalJob& job, Channel link) {
     ::setsid();
     ::umask(022);
-    ::prctl(PR_SET_NAME, "pinfold-steward");
+    ::prctl(PR_SET_NAME, "pinfold-reaper");
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     Work work(job, std::move(link));
     if (const Result<void> done = work.run(); !done) work.tell(done.error());
@@ -166,23 +166,24 @@ void Work::clean_up() const {
 
 }  // namespace
 
-Result<Steward> Steward::start(const StewardJob& job) {
+Result<ExternalSubreaper> ExternalSubreaper::start(const ExternalJob& job) {
     std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
     const pid_t pid = ::fork();
     if (pid < 0) return errno_error("start a process: fork");
     if (pid == 0) {
         ends.first.close();
-        become_steward(job, std::move(ends.second));
+        become_subreaper(job, std::move(ends.second));
     }
-    return Steward(pid, std::move(ends.first));
+    return ExternalSubreaper(pid, std::move(ends.first));
 }
 
-Steward::Steward(pid_t pid, Channel link) : pid_(pid), link_(std::move(link)), pidfd_(open_pidfd(pid)) {}
+ExternalSubreaper::ExternalSubreaper(pid_t pid, Channel link)
+    : pid_(pid), link_(std::move(link)), pidfd_(open_pidfd(pid)) {}
 
-Steward::Steward(Steward&& other) noexcept
+ExternalSubreaper::ExternalSubreaper(ExternalSubreaper&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)), link_(std::move(other.link_)), pidfd_(std::move(other.pidfd_)) {}
 
-Steward::~Steward() {
+ExternalSubreaper::~ExternalSubreaper() {
     if (pid_ == 0) return;
     link_.close();
     reap(pid_);

@@ -1,4 +1,4 @@
-// From a job to a container: its configuration, its root, its keeper.
+// From a job to a container: its configuration, its root, its init.
 #pragma once
 
 #include <string>
@@ -21,19 +21,19 @@ inline constexpr const char* kLifetimeAnnotation = "org.pinfold.lifetime";
 // The one it names, or the one that fits its network: a network is of no use without its sockets.
 std::string profile_of(const SandboxJob& job);
 
-struct ComposedJob {
+struct JobConfig {
     Spec spec;
     MadeRoot root;
     std::string root_path;  // what it lies over; empty: nothing
     UniqueFd root_source;   // the same, opened: its name may lead elsewhere by now
-    KeeperPlan keeper;
+    SandboxInitPlan sandbox_init;
     std::vector<UniqueFd> sources;  // of binds, which the configuration names by number
 };
 
-Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, const HostFacts& host,
-                            const std::string& id);
+Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, const HostFacts& host,
+                               const std::string& id);
 
 // The plan of that container: what only a sandbox has is put in here.
-Result<Plan> plan_job(const ComposedJob& job, const PlanOptions& options, const HostFacts& host);
+Result<Plan> plan_job(const JobConfig& job, const PlanOptions& options, const HostFacts& host);
 
 }  // namespace pinfold

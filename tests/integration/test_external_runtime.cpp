@@ -46,7 +46,7 @@ void await_orphans() {
     PINFOLD_ONLY();      \
     if (usable().empty()) SKIP_TEST("no other runtime can be used here")
 
-TEST_CASE("elsewhere: a job's output, exit code and limits are the same") {
+TEST_CASE("external runtime: a job's output, exit code and limits are the same") {
     NEEDS_RUNTIMES();
     for (const std::string& runtime : usable()) {
         CAPTURE(runtime);
@@ -70,7 +70,7 @@ TEST_CASE("elsewhere: a job's output, exit code and limits are the same") {
     }
 }
 
-TEST_CASE("elsewhere: gVisor is another kernel") {
+TEST_CASE("external runtime: gVisor is another kernel") {
     NEEDS_RUNTIMES();
     if (!has(usable(), "runsc")) SKIP_TEST("runsc is not installed");
     const Bundle bundle;
@@ -84,7 +84,7 @@ TEST_CASE("elsewhere: gVisor is another kernel") {
     CHECK(other.out.find(host.release) == std::string::npos);
 }
 
-TEST_CASE("elsewhere: time, output and memory end") {
+TEST_CASE("external runtime: time, output and memory end") {
     NEEDS_RUNTIMES();
     for (const std::string& runtime : usable()) {
         CAPTURE(runtime);
@@ -107,7 +107,7 @@ TEST_CASE("elsewhere: time, output and memory end") {
     }
 }
 
-TEST_CASE("elsewhere: scripts, files of the host and other roots, which are not changed") {
+TEST_CASE("external runtime: scripts, files of the host and other roots, which are not changed") {
     NEEDS_RUNTIMES();
     for (const std::string& runtime : usable()) {
         CAPTURE(runtime);
@@ -128,7 +128,7 @@ TEST_CASE("elsewhere: scripts, files of the host and other roots, which are not 
     }
 }
 
-TEST_CASE("elsewhere: signals reach the program; a second one ends it whatever it does") {
+TEST_CASE("external runtime: signals reach the program; a second one ends it whatever it does") {
     NEEDS_RUNTIMES();
     for (const std::string& runtime : usable()) {
         CAPTURE(runtime);
@@ -147,7 +147,7 @@ TEST_CASE("elsewhere: signals reach the program; a second one ends it whatever i
     }
 }
 
-TEST_CASE("elsewhere: killed itself, it leaves nothing but its record") {
+TEST_CASE("external runtime: killed itself, it leaves nothing but its record") {
     NEEDS_RUNTIMES();
     for (const std::string& runtime : usable()) {
         CAPTURE(runtime);
@@ -164,7 +164,7 @@ TEST_CASE("elsewhere: killed itself, it leaves nothing but its record") {
     }
 }
 
-TEST_CASE("elsewhere: what cannot be had is told, and how to get it") {
+TEST_CASE("external runtime: what cannot be had is told, and how to get it") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     Bundle bundle;

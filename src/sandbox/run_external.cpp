@@ -1,22 +1,22 @@
 // One job from its beginning to its end, by another OCI runtime.
-#include "sandbox/run_elsewhere.hpp"
+#include "sandbox/run_external.hpp"
 
 #include "base/strings.hpp"
 #include "cgroup/usage.hpp"
 #include "pinfold/generate.hpp"
 #include "policy/check_request.hpp"
 #include "sandbox/audit_job.hpp"
+#include "sandbox/classify.hpp"
+#include "sandbox/external_subreaper.hpp"
 #include "sandbox/prepare_job.hpp"
 #include "sandbox/rlimit_fallback.hpp"
-#include "sandbox/steward.hpp"
 #include "sandbox/supervise_job.hpp"
-#include "sandbox/verdict.hpp"
 
 namespace pinfold {
 
 namespace {
 
-// What takes a keeper inside, or a root of pinfold's own.
+// What takes a sandbox init inside, or a root of pinfold's own.
 Result<void> check_wishes(const SandboxJob& job, const SandboxSetting& setting) {
     const std::pair<bool, const char*> refused[] = {
         {!job.copy_in.empty(), "--copy-in"},
@@ -59,41 +59,42 @@ std::optional<uint64_t> count_oom_kills(const CgroupPath& group) {
 }
 
 Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared, const SandboxSetting& setting,
-                                   const OtherRuntime& runtime) {
+                                   const ExternalRuntime& runtime) {
     const CgroupPath& group = prepared.plan.cgroup.place;
-    const OtherBundle bundle = plan_bundle(prepared.composed, runtime, group, setting.state_root);
+    const ExternalBundle bundle = plan_bundle(prepared.config, runtime, group, setting.state_root);
     const SignalForwarder signals = TRY(SignalForwarder::create());
     UniqueFd place = TRY(take_place(prepared.plan.id, setting, prepared.audit));
     const StateDir state =
         TRY(StateDir::create(setting.state_root, container_of(prepared).record, config_json(bundle.spec)));
     place.reset();
-    const Steward steward = TRY(Steward::start({prepared.plan.id, runtime, bundle, group, prepared.streams}));
-    const Packet born = TRY(expect(steward.link(), Message::born, signals.fd()));
+    const ExternalSubreaper subreaper =
+        TRY(ExternalSubreaper::start({prepared.plan.id, runtime, bundle, group, prepared.streams}));
+    const Packet born = TRY(expect(subreaper.link(), Message::born, signals.fd()));
     TRY(state.record_init(born.pid));
     state.unlock();
     TRY(prepared.streams.connect());
     SandboxResult result;
-    result.limits = read_back_elsewhere(job, group, born.pid);
+    result.limits = read_back_external(job, group, born.pid);
     TRY(check_groups(job, result.limits));
-    TRY(steward.link().send(Message::go));
-    const JobEnd end = TRY(supervise_job({steward.pidfd(), &steward.link(), group, signals, prepared.streams, nullptr,
-                                          timeout_of(job), job.cpu_timeout, born.fd.get()}));
+    TRY(subreaper.link().send(Message::go));
+    const JobEnd end = TRY(supervise_job({subreaper.pidfd(), &subreaper.link(), group, signals, prepared.streams,
+                                          nullptr, timeout_of(job), job.cpu_timeout, born.fd.get()}));
     take_output(prepared.streams.output, result);
     result.denied.reset();
     const GroupUsage usage = measure_usage(group);
-    judge(end, {usage, count_oom_kills(group), job.cpu_timeout}, result);
+    classify(end, {usage, count_oom_kills(group), job.cpu_timeout}, result);
     forget_first_process(usage, result);
     return result;
 }
 
 }  // namespace
 
-Result<SandboxResult> run_elsewhere(const SandboxJob& job, const SandboxSetting& setting) {
+Result<SandboxResult> run_external(const SandboxJob& job, const SandboxSetting& setting) {
     TRY(check_wishes(job, setting));
     TRY_IN("--runtime", check_runtime(setting.policies, job.runtime));
     // Where an administrator has said what is allowed, programs are not looked for where the caller says.
     const bool callers_path = setting.policies.size() == 1;
-    const OtherRuntime runtime = TRY(find_runtime(job.runtime, job.network, callers_path));
+    const ExternalRuntime runtime = TRY(find_runtime(job.runtime, job.network, callers_path));
     PreparedJob prepared = TRY(prepare_job(job, setting));
     Result<SandboxResult> result = run_prepared(job, prepared, setting, runtime);
     log_result(prepared.audit, prepared.plan.id, result);

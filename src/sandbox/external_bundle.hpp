@@ -10,27 +10,27 @@
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 #include "pinfold/unique_fd.hpp"
-#include "sandbox/compose.hpp"
-#include "sandbox/other_runtime.hpp"
+#include "sandbox/build_config.hpp"
+#include "sandbox/external_runtime.hpp"
 
 namespace pinfold {
 
-struct OtherBundle {
+struct ExternalBundle {
     Spec spec;
     std::string script;  // of a bind in it; empty: none
 
     // What the root and binds are made of, by descriptor or path.
-    const ComposedJob& composed;
+    const JobConfig& config;
     std::string home;  // the state root, over which it is laid
 };
 
-OtherBundle plan_bundle(const ComposedJob& composed, const OtherRuntime& runtime, const CgroupPath& group,
-                        const std::string& state_root);
+ExternalBundle plan_bundle(const JobConfig& config, const ExternalRuntime& runtime, const CgroupPath& group,
+                           const std::string& state_root);
 
 // Where the things are, below its home.
-std::string bundle_path(const OtherBundle& bundle);
+std::string bundle_path(const ExternalBundle& bundle);
 
 // Leaves the caller in a mount namespace of its own, where it is in place.
-Result<void> lay_out(const OtherBundle& bundle);
+Result<void> lay_out(const ExternalBundle& bundle);
 
 }  // namespace pinfold

@@ -1,5 +1,5 @@
 // Sandboxes that stay.
-#include "sandbox/stay.hpp"
+#include "sandbox/detached.hpp"
 
 #include <dirent.h>
 #include <time.h>
@@ -28,9 +28,9 @@ std::string pid_namespace(std::string_view pid) {
     return size <= 0 ? "" : std::string(name, size_t(size));
 }
 
-// Whether somebody else is in the keeper's namespace of processes.
-bool is_busy(pid_t keeper) {
-    const std::string own = std::to_string(keeper);
+// Whether somebody else is in the sandbox init's namespace of processes.
+bool is_busy(pid_t sandbox_init) {
+    const std::string own = std::to_string(sandbox_init);
     const std::string wanted = pid_namespace(own);
     const std::unique_ptr<DIR, int (*)(DIR*)> processes(::opendir("/proc"), ::closedir);
     while (const dirent* entry = processes ? ::readdir(processes.get()) : nullptr) {
@@ -48,7 +48,7 @@ bool is_idle(const std::string& root, const ContainerState& state) {
     return seconds && seconds_since_use(root, state.record.id) >= *seconds;
 }
 
-// Of one that is paused: its keeper, which ends at the deadline by itself, is frozen with the rest.
+// Of one that is paused: its init, which ends at the deadline by itself, is frozen with the rest.
 bool is_overdue(const ContainerState& state) {
     constexpr int64_t kGrace = 1;  // second
     const auto limit = state.record.annotations.find(kLifetimeAnnotation);
@@ -100,10 +100,10 @@ Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting
     if (job.lifetime) job.limits.timeout_seconds = std::chrono::duration<double>(*job.lifetime).count();
     PreparedJob prepared = TRY(prepare_job(job, setting));
     Plan& plan = prepared.plan;
-    plan.seccomp = prepared.composed.spec.linux_.seccomp;  // nobody stays to listen
-    plan.keeper->alone = true;
-    plan.keeper->payload = !plan.process.args.empty();
-    plan.keeper->lifetime = job.lifetime;
+    plan.seccomp = prepared.config.spec.linux_.seccomp;  // nobody stays to listen
+    plan.sandbox_init->alone = true;
+    plan.sandbox_init->payload = !plan.process.args.empty();
+    plan.sandbox_init->lifetime = job.lifetime;
     prepared.streams.streams = TRY(null_streams());
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::optional<Pasta> network;

@@ -8,6 +8,6 @@
 namespace pinfold {
 
 // What that runtime does not tell is unknown in the result.
-Result<SandboxResult> run_elsewhere(const SandboxJob& job, const SandboxSetting& setting);
+Result<SandboxResult> run_external(const SandboxJob& job, const SandboxSetting& setting);
 
 }  // namespace pinfold

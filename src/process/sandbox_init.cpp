@@ -1,5 +1,5 @@
-// The keeper: the first process of a sandbox.
-#include "process/keeper.hpp"
+// The sandbox init: the first process of a sandbox.
+#include "process/sandbox_init.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -41,12 +41,12 @@ Result<UniqueFd> hold_back_signals() {
 using namespace std::chrono_literals;
 
 // A supervisor that is stopped, starved or held up does not lengthen a life: this much later than it should have, the
-// keeper ends the payload itself. Longer until it is told that the payload's time has started.
+// sandbox init ends the payload itself. Longer until it is told that the payload's time has started.
 constexpr std::chrono::nanoseconds kGrace = 1s, kGraceForStart = 60s;
 constexpr int kFailures = 100;  // of one call, in a row
 
 // The time of a sandbox that stays goes on while the machine is suspended.
-Result<UniqueFd> start_timer(const KeeperPlan& plan) {
+Result<UniqueFd> start_timer(const SandboxInitPlan& plan) {
     if (!plan.lifetime && !plan.deadline) return UniqueFd();
     UniqueFd timer = TRY(make_timer(plan.lifetime ? CLOCK_BOOTTIME : CLOCK_MONOTONIC));
     TRY(set_timer(timer, plan.lifetime ? *plan.lifetime : *plan.deadline + kGraceForStart));
@@ -62,7 +62,7 @@ Result<void> give_up_all() {
     const uint64_t kept = capability_bit("CAP_WAKE_ALARM").value_or(0);
     TRY(apply_capabilities({.permitted = kept}));
     TRY(forbid_new_privileges());
-    if (::prctl(PR_SET_NAME, "pinfold-keeper") != 0) return errno_error("set the name");
+    if (::prctl(PR_SET_NAME, "pinfold-init") != 0) return errno_error("set the name");
     return {};
 }
 
@@ -76,9 +76,9 @@ Result<void> keep_descriptors(std::initializer_list<int> kept) {
     return {};
 }
 
-class Keeper {
+class SandboxInit {
 public:
-    Keeper(pid_t payload, const KeeperPlan& plan, UniqueFd signals, UniqueFd timer, Channel link)
+    SandboxInit(pid_t payload, const SandboxInitPlan& plan, UniqueFd signals, UniqueFd timer, Channel link)
         : payload_(payload),
           alone_(plan.alone),
           deadline_(plan.deadline),
@@ -86,7 +86,7 @@ public:
           timer_(std::move(timer)),
           link_(std::move(link)) {}
 
-    [[noreturn]] void keep() {
+    [[noreturn]] void stay() {
         if (alone_) link_.close();
         reap();  // a payload's process that was killed before its signal was held back
         for (int failures = 0;;) {
@@ -119,7 +119,7 @@ private:
         if (payload_ > 0 && !set_timer(timer_, *deadline_ + kGrace)) ::_exit(1);
     }
 
-    // Who cannot say how the payload ended ends as well: the supervisor tells that from a keeper that was killed.
+    // Who cannot say how the payload ended ends as well: the supervisor tells that from a sandbox init that was killed.
     void reap() {
         int failures = 0;
         for (siginfo_t end{};; end = {}) {
@@ -183,7 +183,7 @@ Result<void> await_files(const Channel& link) {
     return {};
 }
 
-Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channel& parent) {
+Result<void> become_sandbox_init(const SandboxInitPlan& plan, SandboxInitContext context, Channel& parent) {
     if (!plan.script_path.empty()) TRY_IN("script", write_script(plan.script_path, plan.script));
     wipe(context.words);  // before there is anyone to read them
     pid_t payload = 0;
@@ -198,12 +198,12 @@ Result<void> become_keeper(const KeeperPlan& plan, KeeperContext context, Channe
     TRY(give_up_all());
     TRY(keep_descriptors({signals.get(), timer.get(), context.link.fd(), pidfd.get(), parent.fd()}));
     if (!plan.payload) TRY(parent.send(Message::ready));
-    // The payload cannot go on before the parent knows of it, and then finds a keeper that has let go of everything.
+    // The payload cannot go on before the parent knows of it, and then finds an init that has let go of everything.
     // The parent takes the end of this channel for the payload's start.
     parent.close();
     if (plan.payload) TRY(context.link.send_born(0, pidfd.get()));
     pidfd.reset();
-    Keeper(payload, plan, std::move(signals), std::move(timer), std::move(context.link)).keep();
+    SandboxInit(payload, plan, std::move(signals), std::move(timer), std::move(context.link)).stay();
 }
 
 }  // namespace pinfold

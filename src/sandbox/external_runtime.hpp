@@ -10,7 +10,7 @@
 
 namespace pinfold {
 
-struct OtherRuntime {
+struct ExternalRuntime {
     std::string path;
     std::vector<std::string> flags;  // before each verb
     // Threads of its own that are in the job's group: as such, and for each process of the job.
@@ -20,7 +20,7 @@ struct OtherRuntime {
 
 // By name, looked for where programs are, the caller's PATH among these if that is wanted, or by path. One that is
 // absent is an error that says how to get it.
-Result<OtherRuntime> find_runtime(const std::string& name, Network network, bool callers_path);
+Result<ExternalRuntime> find_runtime(const std::string& name, Network network, bool callers_path);
 
 // Standard streams of a call, by number; -1: nowhere.
 struct CallStreams {
@@ -30,7 +30,7 @@ struct CallStreams {
 };
 
 // Runs it to its end, which it has two minutes for. The value is its exit code.
-Result<int> call_runtime(const OtherRuntime& runtime, const std::vector<std::string>& words,
+Result<int> call_runtime(const ExternalRuntime& runtime, const std::vector<std::string>& words,
                          const CallStreams& streams);
 
 }  // namespace pinfold

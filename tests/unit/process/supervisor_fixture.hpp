@@ -81,9 +81,9 @@ struct Setup {
     std::function<void()> before_clone = [] {};
 };
 
-class Front {
+class SupervisorFixture {
 public:
-    Front(const Setup& setup, const Payload& payload) {
+    SupervisorFixture(const Setup& setup, const Payload& payload) {
         const Pipe ready = make_pipe();
         pid_ = ::fork();
         REQUIRE(pid_ >= 0);
@@ -93,9 +93,9 @@ public:
         payload_pidfd_ = open_pidfd(payload_);
         pidfd_ = open_pidfd(pid_);
     }
-    Front(const Front&) = delete;
-    Front& operator=(const Front&) = delete;
-    ~Front() {
+    SupervisorFixture(const SupervisorFixture&) = delete;
+    SupervisorFixture& operator=(const SupervisorFixture&) = delete;
+    ~SupervisorFixture() {
         if (payload_pidfd_) send_signal(payload_pidfd_.get(), SIGKILL);
         if (pid_ <= 0) return;
         ::kill(pid_, SIGKILL);

@@ -1,5 +1,5 @@
 // Other OCI runtimes that a job can be handed to.
-#include "sandbox/other_runtime.hpp"
+#include "sandbox/external_runtime.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -77,14 +77,14 @@ std::vector<std::string> own_environment() {
 
 }  // namespace
 
-Result<OtherRuntime> find_runtime(const std::string& name, Network network, bool callers_path) {
+Result<ExternalRuntime> find_runtime(const std::string& name, Network network, bool callers_path) {
     const KnownRuntime* known = find_known(name);
     const Result<std::string> path = look_for(name, callers_path);
     if (!path) {
         return plain_error(concat("--runtime ", quoted(name), ": no such program is installed"))
             .with_hint(known != nullptr ? std::string(known->package) : "runc, crun, runsc, kata-runtime, or a path");
     }
-    OtherRuntime runtime{.path = *path};
+    ExternalRuntime runtime{.path = *path};
     if (known == nullptr) return runtime;
     runtime.flags = known->flags;
     const auto& of_network = network == Network::none ? known->without_network : known->with_network;
@@ -94,7 +94,7 @@ Result<OtherRuntime> find_runtime(const std::string& name, Network network, bool
     return runtime;
 }
 
-Result<int> call_runtime(const OtherRuntime& runtime, const std::vector<std::string>& words,
+Result<int> call_runtime(const ExternalRuntime& runtime, const std::vector<std::string>& words,
                          const CallStreams& streams) {
     std::vector<std::string> line = {runtime.path};
     line.insert(line.end(), runtime.flags.begin(), runtime.flags.end());

@@ -24,6 +24,6 @@ SandboxResult failed_result(const Error& error);
 void take_output(Output& output, SandboxResult& result);
 
 // Status, codes and usage; the output must have been taken before.
-void judge(const JobEnd& end, const JobCounts& counts, SandboxResult& result);
+void classify(const JobEnd& end, const JobCounts& counts, SandboxResult& result);
 
 }  // namespace pinfold

@@ -1,5 +1,5 @@
 // From a job to a container.
-#include "sandbox/compose.hpp"
+#include "sandbox/build_config.hpp"
 
 #include <unistd.h>
 
@@ -84,19 +84,18 @@ Result<UniqueFd> take_from_bundle(const std::string& bundle, const Policies& pol
     return TRY_IN("--bundle", open_allowed(policies, path, Access::read));
 }
 
-Result<void> find_root(const SandboxJob& job, const Policies& policies, GenerateOptions& options,
-                       ComposedJob& composed) {
+Result<void> find_root(const SandboxJob& job, const Policies& policies, GenerateOptions& options, JobConfig& config) {
     if ((job.rootfs.empty() ? 0 : 1) + (job.bundle.empty() ? 0 : 1) + (job.root_template.empty() ? 0 : 1) > 1)
         return plain_error("--rootfs, --bundle and --template exclude each other");
     if (job.rootfs.empty() && job.bundle.empty()) return {};
-    composed.root_source = job.rootfs.empty() ? TRY(take_from_bundle(job.bundle, policies, options))
-                                              : TRY_IN("--rootfs", open_allowed(policies, job.rootfs, Access::read));
-    composed.root_path = TRY(path_of(composed.root_source));
+    config.root_source = job.rootfs.empty() ? TRY(take_from_bundle(job.bundle, policies, options))
+                                            : TRY_IN("--rootfs", open_allowed(policies, job.rootfs, Access::read));
+    config.root_path = TRY(path_of(config.root_source));
     return {};
 }
 
 // By descriptor: what was looked at is what is mounted, whatever happens to its name meanwhile.
-Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& policies, ComposedJob& composed) {
+Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& policies, JobConfig& config) {
     for (const HostBind& bind : binds) {
         const std::string what = concat(bind.writable ? "--bind " : "--ro-bind ", quoted(bind.source));
         if (!bind.destination.starts_with('/')) {
@@ -107,20 +106,20 @@ Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& polic
         TRY_IN(what, check_no_sockets(source.get()));
         std::vector<std::string> options = {"rbind", "rprivate", "rnosuid", "rnodev"};
         if (!bind.writable) options.emplace_back("rro");
-        composed.spec.mounts.push_back(
+        config.spec.mounts.push_back(
             {bind.destination, "bind", concat("/proc/self/fd/", source.get()), std::move(options), {}, {}});
-        composed.sources.push_back(std::move(source));
+        config.sources.push_back(std::move(source));
     }
     return {};
 }
 
-Result<void> show_host(const SandboxJob& job, const Policies& policies, const User& user, ComposedJob& composed) {
+Result<void> show_host(const SandboxJob& job, const Policies& policies, const User& user, JobConfig& config) {
     HostRoot host = job.root_template.empty() ? plan_host_root(user, job.network)
                                               : TRY(plan_template_root(job.root_template, policies, user, job.network));
     for (const Mount& mount : host.mounts) TRY_IN("root", check_not_forbidden(policies, mount.source));
-    composed.root.skeleton = std::move(host.skeleton);
-    std::ranges::move(host.sources, std::back_inserter(composed.sources));
-    std::vector<Mount>& mounts = composed.spec.mounts;
+    config.root.skeleton = std::move(host.skeleton);
+    std::ranges::move(host.sources, std::back_inserter(config.sources));
+    std::vector<Mount>& mounts = config.spec.mounts;
     mounts.insert(mounts.begin(), host.mounts.begin(), host.mounts.end());
     return {};
 }
@@ -154,10 +153,10 @@ std::string profile_of(const SandboxJob& job) {
     return job.network == Network::none ? "default" : "network";
 }
 
-Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, const HostFacts& host,
-                            const std::string& id) {
+Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, const HostFacts& host,
+                               const std::string& id) {
     TRY(check_resource_limits(job.limits));
-    ComposedJob composed;
+    JobConfig config;
     GenerateOptions options;
     options.args = job.command;
     options.env = job.env;
@@ -165,40 +164,40 @@ Result<ComposedJob> compose(const SandboxJob& job, const Policies& policies, con
     const UniqueFd profile = TRY_IN("--seccomp", open_profile_allowed(policies, profile_of(job)));
     options.seccomp = TRY(find_profile(profile ? concat("/proc/self/fd/", profile.get()) : profile_of(job)));
     map_ids(host, id, options);
-    TRY(find_root(job, policies, options, composed));
+    TRY(find_root(job, policies, options, config));
     if (!job.cwd.empty()) options.cwd = job.cwd;
     ResourceLimits limits = job.limits;
     limits.network_enabled = job.network == Network::host;
     // A root that can be written to takes its half of the disk.
     const uint64_t root_share = job.writable_root ? limits.disk_mb / 2 : 0;
     limits.disk_mb -= root_share;
-    composed.spec = generate(limits, options);
-    composed.spec.root.readonly = !job.writable_root;
-    composed.spec.annotations[kSandboxAnnotation] = "true";
-    if (job.strict) composed.spec.annotations[kStrictAnnotation] = "true";
-    TRY(annotate_landlock(job, composed.spec.annotations));
+    config.spec = generate(limits, options);
+    config.spec.root.readonly = !job.writable_root;
+    config.spec.annotations[kSandboxAnnotation] = "true";
+    if (job.strict) config.spec.annotations[kStrictAnnotation] = "true";
+    TRY(annotate_landlock(job, config.spec.annotations));
     const auto annotate_time = [&](const char* name, const std::optional<std::chrono::nanoseconds>& time) {
         if (!time) return;
-        composed.spec.annotations[name] = std::to_string(std::chrono::ceil<std::chrono::seconds>(*time).count());
+        config.spec.annotations[name] = std::to_string(std::chrono::ceil<std::chrono::seconds>(*time).count());
     };
     annotate_time(kIdleAnnotation, job.idle_timeout);
     annotate_time(kLifetimeAnnotation, job.lifetime);
-    TRY(fall_back_to_rlimits(job, host, composed.spec));
-    composed.root.size = std::max(root_share * kMegabyte, kSmallRoot);
-    composed.root.over_directory = !composed.root_path.empty();
-    if (!composed.root.over_directory) TRY(show_host(job, policies, options.user, composed));
-    TRY(add_binds(job.binds, policies, composed));
-    composed.keeper.waits = !job.copy_in.empty() || job.network == Network::pasta;
-    if (!job.script_name.empty()) composed.keeper.script_path = concat(kWorkspace, '/', job.script_name);
-    composed.keeper.script = job.script;
-    return composed;
+    TRY(fall_back_to_rlimits(job, host, config.spec));
+    config.root.size = std::max(root_share * kMegabyte, kSmallRoot);
+    config.root.over_directory = !config.root_path.empty();
+    if (!config.root.over_directory) TRY(show_host(job, policies, options.user, config));
+    TRY(add_binds(job.binds, policies, config));
+    config.sandbox_init.waits = !job.copy_in.empty() || job.network == Network::pasta;
+    if (!job.script_name.empty()) config.sandbox_init.script_path = concat(kWorkspace, '/', job.script_name);
+    config.sandbox_init.script = job.script;
+    return config;
 }
 
-Result<Plan> plan_job(const ComposedJob& job, const PlanOptions& options, const HostFacts& host) {
+Result<Plan> plan_job(const JobConfig& job, const PlanOptions& options, const HostFacts& host) {
     Plan plan = TRY(make_plan(job.spec, options, host));
     plan.root.made = job.root;
     if (job.root.over_directory) plan.root.path = concat("/proc/self/fd/", job.root_source.get());
-    plan.keeper = job.keeper;
+    plan.sandbox_init = job.sandbox_init;
     return plan;
 }
 

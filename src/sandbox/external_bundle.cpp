@@ -1,5 +1,5 @@
 // A job as a bundle for another runtime.
-#include "sandbox/other_bundle.hpp"
+#include "sandbox/external_bundle.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -27,11 +27,11 @@ constexpr struct {
     uint64_t attribute;
 } kTreeOptions[] = {{"rro", MOUNT_ATTR_RDONLY}, {"rnosuid", MOUNT_ATTR_NOSUID}, {"rnodev", MOUNT_ATTR_NODEV}};
 
-std::string bind_path(const OtherBundle& bundle, size_t index) { return concat(bundle.home, "/binds/", index); }
-std::string script_path(const OtherBundle& bundle) { return concat(bundle.home, "/script"); }
+std::string bind_path(const ExternalBundle& bundle, size_t index) { return concat(bundle.home, "/binds/", index); }
+std::string script_path(const ExternalBundle& bundle) { return concat(bundle.home, "/script"); }
 
-// The limits leave room for a keeper, which is not there, and not for what the runtime has.
-void place_processes(const OtherRuntime& runtime, Spec& spec) {
+// The limits leave room for a sandbox init, which is not there, and not for what the runtime has.
+void place_processes(const ExternalRuntime& runtime, Spec& spec) {
     int64_t& limit = *spec.linux_.resources.pids_limit;
     limit = runtime.own_threads + (limit - 1) * runtime.threads_per_process;
     for (Rlimit& rlimit : spec.process->rlimits) {
@@ -108,7 +108,7 @@ Result<void> lay_over(const UniqueFd& lower, int home, int root) {
     return place_mount(overlay.get(), root);
 }
 
-Result<void> place_trees(const OtherBundle& bundle, const std::vector<UniqueFd>& trees) {
+Result<void> place_trees(const ExternalBundle& bundle, const std::vector<UniqueFd>& trees) {
     for (size_t i = 0; i < trees.size(); ++i) {
         const std::string path = bind_path(bundle, i);
         if (is_directory(trees[i].get())) {
@@ -138,9 +138,9 @@ Result<void> make_mount_points(const RootFd& root, const std::vector<Mount>& mou
 
 }  // namespace
 
-OtherBundle plan_bundle(const ComposedJob& composed, const OtherRuntime& runtime, const CgroupPath& group,
-                        const std::string& state_root) {
-    OtherBundle bundle{composed.spec, composed.keeper.script, composed, state_root};
+ExternalBundle plan_bundle(const JobConfig& config, const ExternalRuntime& runtime, const CgroupPath& group,
+                           const std::string& state_root) {
+    ExternalBundle bundle{config.spec, config.sandbox_init.script, config, state_root};
     Spec& spec = bundle.spec;
     spec.root.path = "rootfs";
     spec.linux_.cgroups_path = group.path;
@@ -153,20 +153,20 @@ OtherBundle plan_bundle(const ComposedJob& composed, const OtherRuntime& runtime
             if (std::erase(mount.options, option.name) != 0) mount.options.emplace_back(option.name.substr(1));
         }
     }
-    if (!composed.keeper.script_path.empty()) {
+    if (!config.sandbox_init.script_path.empty()) {
         spec.mounts.push_back(
-            {composed.keeper.script_path, "bind", script_path(bundle), {"bind", "ro", "nosuid", "nodev"}, {}, {}});
+            {config.sandbox_init.script_path, "bind", script_path(bundle), {"bind", "ro", "nosuid", "nodev"}, {}, {}});
     }
     return bundle;
 }
 
-std::string bundle_path(const OtherBundle& bundle) { return concat(bundle.home, "/bundle"); }
+std::string bundle_path(const ExternalBundle& bundle) { return concat(bundle.home, "/bundle"); }
 
-Result<void> lay_out(const OtherBundle& bundle) {
-    const ComposedJob& composed = bundle.composed;
-    const std::vector<UniqueFd> trees = TRY(copy_trees(composed.spec.mounts));
+Result<void> lay_out(const ExternalBundle& bundle) {
+    const JobConfig& config = bundle.config;
+    const std::vector<UniqueFd> trees = TRY(copy_trees(config.spec.mounts));
     UniqueFd below;
-    if (composed.root.over_directory) below = TRY_IN("root", clone_tree(composed.root_source.get(), "", true));
+    if (config.root.over_directory) below = TRY_IN("root", clone_tree(config.root_source.get(), "", true));
     TRY(leave_namespace());
     const UniqueFd home = TRY(make_home(bundle.home));
     TRY(make_directories(home.get()));
@@ -174,9 +174,9 @@ Result<void> lay_out(const OtherBundle& bundle) {
     TRY(write_file(home.get(), "script", bundle.script));
     TRY(place_trees(bundle, trees));
     UniqueFd root = TRY(open_at(home.get(), kRoot, O_PATH | O_DIRECTORY));
-    if (composed.root.over_directory) TRY_IN("root", lay_over(below, home.get(), root.get()));
+    if (config.root.over_directory) TRY_IN("root", lay_over(below, home.get(), root.get()));
     root = TRY(open_at(home.get(), kRoot, O_PATH | O_DIRECTORY));
-    TRY_IN("root", write_skeleton(root.get(), composed.root.skeleton));
+    TRY_IN("root", write_skeleton(root.get(), config.root.skeleton));
     return make_mount_points(RootFd(std::move(root)), bundle.spec.mounts);
 }
 

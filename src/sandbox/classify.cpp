@@ -1,5 +1,5 @@
 // What the end of a job amounts to.
-#include "sandbox/verdict.hpp"
+#include "sandbox/classify.hpp"
 
 #include <signal.h>
 
@@ -47,7 +47,7 @@ void take_output(Output& output, SandboxResult& result) {
     result.truncated = output.over_limit() || output.cut();
 }
 
-void judge(const JobEnd& end, const JobCounts& counts, SandboxResult& result) {
+void classify(const JobEnd& end, const JobCounts& counts, SandboxResult& result) {
     if (!end.payload || end.payload->signaled) result.signal = end.payload ? end.payload->status : SIGKILL;
     else result.exit_code = end.payload->status;
     take_usage(end, counts, result);
