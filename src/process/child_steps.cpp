@@ -29,9 +29,7 @@ namespace {
 bool always(const ChildRequest&) { return true; }
 
 Result<void> start_session(ChildContext& context) {
-    const std::optional<Packet> go = TRY(context.channel.receive());
-    if (!go) return plain_error("the parent is gone");
-    context.host_pid = go->pid;
+    context.host_pid = TRY(context.handshake.await_go());
     if (::setsid() < 0) return errno_error("setsid");
     ::umask(0);  // modes below are exact; the payload's umask is set with its user
     return {};
@@ -103,10 +101,7 @@ bool has_create_hooks(const ChildRequest& request) {
 // They bring network devices in, too, for which there may be settings.
 Result<void> await_create_hooks(ChildContext& context) {
     const Hooks& hooks = context.plan().hooks;
-    if (!hooks.prestart.empty() || !hooks.create_runtime.empty()) {
-        TRY(context.channel.send(Message::mounted));
-        if (!TRY(context.channel.receive())) return plain_error("the parent is gone");
-    }
+    if (!hooks.prestart.empty() || !hooks.create_runtime.empty()) TRY(context.handshake.mounted());
     if (hooks.create_container.empty()) return {};
     return run_hooks("createContainer", hooks.create_container,
                      hook_state(*context.record, Status::created, context.host_pid));
@@ -143,13 +138,13 @@ Actions tell_files(const ChildRequest&) { return {"wait until files have been co
 // Of all descriptors from `place` on: the start socket, there, and the channel, right after it.
 Result<void> keep_only(ChildContext& context, int place) {
     const int socket = ::fcntl(context.start_socket.get(), F_DUPFD_CLOEXEC, place + 2);
-    const int channel = ::fcntl(context.channel.fd(), F_DUPFD_CLOEXEC, place + 2);
+    const int channel = ::fcntl(context.handshake.channel().fd(), F_DUPFD_CLOEXEC, place + 2);
     if (socket < 0 || channel < 0) return errno_error("move descriptors");
     context.start_socket.reset();  // before its number, or the channel's, is used again
-    context.channel.close();
+    context.handshake.close();
     if (::dup3(socket, place, O_CLOEXEC) < 0) return errno_error("keep the start socket");
     if (::dup3(channel, place + 1, O_CLOEXEC) < 0) return errno_error("keep the channel");
-    context.channel = Channel(UniqueFd(place + 1));
+    context.handshake.go_on_over(UniqueFd(place + 1));
     if (::close_range(static_cast<unsigned>(place) + 2, UINT_MAX, 0) != 0) return errno_error("close_range");
     return {};
 }
@@ -162,13 +157,12 @@ Result<void> await_start(ChildContext& context) {
     const int place = static_cast<int>(3 + context.process().preserve_fds);
     stop_logging();
     TRY(keep_only(context, place));
-    TRY(context.channel.send(Message::created));
-    context.channel.close();  // which the parent waits for: from here on there is no more than it may find
+    TRY(context.handshake.created());  // from here on there is no more than the parent may find
     int connection = -1;
     while ((connection = ::accept4(place, nullptr, nullptr, SOCK_CLOEXEC)) < 0) {
         if (errno != EINTR) return errno_error("wait for start");
     }
-    context.channel = Channel(UniqueFd(connection));
+    context.handshake.go_on_over(UniqueFd(connection));
     return {};
 }
 
@@ -192,7 +186,7 @@ Actions tell_start_hooks(const ChildRequest& request) {
 
 // Goes on in the payload's process: the steps below this one are taken there.
 Result<void> stay_as_init(ChildContext& context) {
-    return become_sandbox_init(*context.plan().sandbox_init, std::move(*context.sandbox_init), context.channel);
+    return become_sandbox_init(*context.plan().sandbox_init, std::move(*context.sandbox_init), context.handshake);
 }
 
 Actions tell_sandbox_init(const ChildRequest&) { return {"stay, and start the payload as a child"}; }
@@ -208,9 +202,9 @@ Result<void> take_inside(ChildContext& context);
 
 // The parent, which is also that of the clone, hears of it on the channel.
 Result<void> clone_inside(ChildContext& context) {
-    TRY(close_all_but(std::array{context.channel.fd(), context.start_socket.get()},
+    TRY(close_all_but(std::array{context.handshake.channel().fd(), context.start_socket.get()},
                       3 + context.process().preserve_fds));
-    TRY(clone_as_sibling(0, context.channel, [&] { context.channel.send_failure(take_inside(context).error()); }));
+    TRY(context.handshake.clone_sibling(0, [&] { context.handshake.fail(take_inside(context).error()); }));
     ::_exit(0);
 }
 
@@ -315,7 +309,7 @@ bool is_among_others(const ChildRequest& request) {
 Result<void> become_payload(ChildContext& context) {
     // Until the payload runs, a parent that dies takes this half-made container with it. Before all else: even a line
     // for the log can wait for a reader.
-    TRY(depend_on_parent(context.channel));
+    TRY(depend_on_parent(context.handshake.channel()));
     if (context.pid_namespace) wipe(context.words);  // before any of us is seen there
     TRY(take_steps(kSetUp, context.request, context));
     if (!context.pid_namespace) return take_steps(kBecomePayload, context.request, context);
@@ -327,7 +321,7 @@ Result<void> become_payload(ChildContext& context) {
 
 void run_child(ChildContext context) {
     const Result<void> failed = become_payload(context);
-    context.channel.send_failure(failed.error());
+    context.handshake.fail(failed.error());
     ::_exit(1);
 }
 

@@ -10,7 +10,8 @@
 #include "kernel/safe_path.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "plan/plan.hpp"
-#include "process/protocol.hpp"
+#include "process/channel.hpp"
+#include "process/handshake.hpp"
 #include "process/sandbox_init.hpp"
 #include "process/spawn.hpp"
 #include "process/step.hpp"
@@ -51,7 +52,7 @@ struct ChildRequest {
 // What the child takes over from its parent besides the plan, and what one step leaves for the next ones.
 struct ChildContext {
     ChildRequest request;
-    Channel channel;
+    ChildSide handshake;
     PayloadSetup setup;
     OpenedTrees trees;
     UniqueFd start_socket;   // empty: do not wait for `start`

@@ -24,7 +24,8 @@
 #include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"
 #include "kernel/users.hpp"
-#include "process/listener.hpp"
+#include "process/handshake.hpp"
+#include "process/host_steps.hpp"
 #include "process/payload_steps.hpp"
 #include "process/pid_file.hpp"
 #include "process/spawn.hpp"
@@ -37,7 +38,7 @@ namespace {
 
 // What the child takes over from its parent besides the plan.
 struct ExecContext {
-    Channel channel;
+    ChildSide handshake;
     int init = -1;             // a pidfd of the container's first process, whose namespaces are the container's
     uint64_t namespaces = 0;   // CLONE_NEW*: those that are not ours already, but for that of processes
     UniqueFd pid_namespace{};  // which is joined last, when the right to look at the first process may be lost
@@ -65,27 +66,25 @@ Result<void> join(int init, uint64_t flags) {
     return errno_error("join the container's namespaces");
 }
 
-Result<void> open_terminal(const ChildContext& child) {
+Result<void> open_terminal(ChildContext& child) {
     const UniqueFd root = TRY(open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
     const Pty pty = TRY(open_container_pty(root.get()));
-    TRY(hand_over_terminal(pty, child.process().identity.uid, child.setup, child.channel));
+    TRY(hand_over_terminal(pty, child.process().identity.uid, child.setup, child.handshake));
     return place_terminal(pty.slave.get());
 }
 
 // By the host's /proc, which knows us whatever we have joined.
-Result<void> mark(int proc, const Channel& channel) {
+Result<void> mark(int proc, ChildSide& handshake) {
     if (::unshare(CLONE_NEWCGROUP) != 0) return errno_error("make a cgroup namespace");
     const UniqueFd own = TRY(open_at(proc, "self/ns/cgroup", O_RDONLY));
-    return channel.send_mark(own.get());
+    return handshake.mark(own.get());
 }
 
 // Who we are: the caller, then root in the container, and out of its sight. Not dumpable: a container that has no pid
 // namespace of its own sees us all the same (CVE-2016-9962), and so will be the process that all others see.
 Result<void> enter_container(const ExecPlan& plan, const ExecContext& context, ChildContext& child) {
-    TRY(depend_on_parent(child.channel));
-    const std::optional<Packet> go = TRY(child.channel.receive());
-    if (!go) return plain_error("the parent is gone");
-    child.host_pid = go->pid;
+    TRY(depend_on_parent(child.handshake.channel()));
+    child.host_pid = TRY(child.handshake.await_go());
     if (!plan.process.apparmor_profile.empty()) TRY_IN("AppArmor", set_apparmor_for_exec(child));
     if (!plan.process.selinux_label.empty()) TRY_IN("SELinux", set_selinux_for_exec(child));
     wipe(context.words);
@@ -95,7 +94,7 @@ Result<void> enter_container(const ExecPlan& plan, const ExecContext& context, C
     if (context.joins_user() && ::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
     const UniqueFd proc = plan.marked ? TRY(open_at(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY)) : UniqueFd();
     TRY(join(context.init, context.namespaces));
-    if (plan.marked) TRY(mark(proc.get(), child.channel));
+    if (plan.marked) TRY(mark(proc.get(), child.handshake));
     if (context.joins_user()) TRY(become_namespace_root(plan.id_maps.value_or(IdMaps{})));
     if (::setsid() < 0) return errno_error("setsid");  // away from the caller's terminal
     ::umask(0);
@@ -128,16 +127,17 @@ Result<void> come_in(const ExecPlan& plan, const ExecContext& context, ProcessPl
 
 [[noreturn]] void run_joiner(const ExecPlan& plan, ExecContext& context) {
     ProcessPlan process = plan.process;  // whose user may be looked up inside
-    ChildContext child{
-        .request = {process, plan.seccomp}, .channel = std::move(context.channel), .setup = std::move(context.setup)};
-    child.channel.send_failure(come_in(plan, context, process, child).error());
+    ChildContext child{.request = {process, plan.seccomp},
+                       .handshake = std::move(context.handshake),
+                       .setup = std::move(context.setup)};
+    child.handshake.fail(come_in(plan, context, process, child).error());
     ::_exit(1);
 }
 
-Result<ExecContext> make_context(const ExecRequest& request, int init, Channel channel) {
+Result<ExecContext> make_context(const ExecRequest& request, int init, ChildSide handshake) {
     const ExecPlan& plan = request.plan;
     ExecContext context{
-        .channel = std::move(channel), .init = init, .namespaces = plan.namespaces, .words = find_argv_region()};
+        .handshake = std::move(handshake), .init = init, .namespaces = plan.namespaces, .words = find_argv_region()};
     context.namespaces &= ~uint64_t{CLONE_NEWPID};
     if (context.joins_user() && TRY(shares_user_namespace(request.state.pid)))
         context.namespaces &= ~uint64_t{CLONE_NEWUSER};
@@ -190,14 +190,14 @@ Result<void> admit(const CgroupPath& container, const std::string& group, pid_t 
 }
 
 // Limits, groups and scores that it gets are those of the process that it clones.
-Result<Child> start_joiner(const ExecRequest& request, Channel& channel, ExecContext& context) {
+Result<Child> start_joiner(const ExecRequest& request, ParentSide& handshake, ExecContext& context) {
     const ExecPlan& plan = request.plan;
     if (!plan.initial_cpus.empty()) TRY_IN("process.execCPUAffinity.initial", apply_cpu_affinity(plan.initial_cpus));
     int pidfd = -1;
     const pid_t pid =
         TRY(take_step("clone", [&] { return clone_into_container(request.state, request.group, pidfd); }));
     if (pid == 0) {
-        channel.close();  // so that it sees the end of a parent that dies early
+        handshake.close();  // so that it sees the end of a parent that dies early
         run_joiner(plan, context);
     }
     Child joiner{ChildGuard(pid), UniqueFd(pidfd)};
@@ -210,18 +210,21 @@ Result<Child> start_joiner(const ExecRequest& request, Channel& channel, ExecCon
     return joiner;
 }
 
+bool keeps_master(const ExecRequest& request) {
+    return request.plan.process.terminal && request.options.console_socket.empty();
+}
+
 // Ends with a process inside that waits for its `go`.
-Result<StartedExec> come_in_by_joiner(const ExecRequest& request, Channel& channel, ExecContext context) {
-    const Result<Child> joiner = start_joiner(request, channel, context);
+Result<StartedExec> come_in_by_joiner(const ExecRequest& request, ParentSide& handshake, ExecContext context) {
+    const Result<Child> joiner = start_joiner(request, handshake, context);
     if (!joiner && is_ending(context.init, joiner.error().code)) return in_step("clone", first_process_ended());
     if (!joiner) return joiner.error();
-    context.channel.close();
-    TRY(channel.send(Message::go, joiner->pid()));
+    context.handshake.close();
+    TRY(handshake.go(joiner->pid()));
     UniqueFd mark, master;
-    if (request.plan.marked) mark = TRY(expect(channel, Message::marked)).fd;
-    if (request.plan.process.terminal && request.options.console_socket.empty())
-        master = TRY(expect(channel, Message::terminal)).fd;
-    Result<Child> child = expect_born(channel, joiner->pidfd.get());
+    if (request.plan.marked) mark = TRY(handshake.mark());
+    if (keeps_master(request)) master = TRY(handshake.terminal());
+    Result<Child> child = handshake.born(joiner->pidfd.get());
     if (child) return StartedExec{std::move(*child), std::move(master), {}, std::move(mark)};
     const bool no_longer = child.error().code == ENOMEM && is_ending(context.init, ENOMEM);
     return no_longer ? in_step("clone", first_process_ended()) : child.error();
@@ -233,18 +236,18 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     const ExecPlan& plan = request.plan;
     const ContainerState& state = request.state;
     if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
-    std::pair<Channel, Channel> ends = TRY(Channel::make_pair());
-    Channel& channel = ends.first;
-    channel.give_up_at(request.deadline, request.signals);
+    auto [handshake, childs] = TRY(ParentSide::make_pair(
+        {.joiner = true, .joiner_waits = true, .mark = plan.marked, .joiner_terminal = keeps_master(request)}));
+    handshake.give_up_at(request.deadline, request.signals);
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     if (!init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
-    ExecContext context = TRY(make_context(request, init.get(), std::move(ends.second)));
-    StartedExec started = TRY(come_in_by_joiner(request, channel, std::move(context)));
+    ExecContext context = TRY(make_context(request, init.get(), std::move(childs)));
+    StartedExec started = TRY(come_in_by_joiner(request, handshake, std::move(context)));
     const Child& child = started.child;
     PidFile pid_file =
         TRY(take_step("pid file", [&] { return PidFile::write(request.options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, request.options.pidfd_socket));
-    TRY(channel.send(Message::go, child.pid()));
+    TRY(handshake.go(child.pid()));
     const auto on_listener = [&](UniqueFd listener) -> Result<UniqueFd> {
         if (request.listens) return listener;
         TRY(send_listener(listener.get(), state, child.pid(), *plan.seccomp));
@@ -253,8 +256,7 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     const auto read = [&]() -> Result<Receipt> {
         return read_receipt(plan, {state.pid, state.record.cgroup}, child.pid());
     };
-    started.listener =
-        TRY(await_payload(channel, {child.pid(), child.pidfd.get(), on_listener, read, request.on_receipt}));
+    started.listener = TRY(handshake.payload({child.pid(), child.pidfd.get(), on_listener, read, request.on_receipt}));
     log_silent_steps({plan.process, plan.seccomp});
     pid_file.commit();
     return started;

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "plan/plan.hpp"
-#include "process/child.hpp"
+#include "process/child_options.hpp"
+#include "process/child_steps.hpp"
+#include "process/spawn.hpp"
 #include "state/store.hpp"
 #include "verify/receipt.hpp"
 

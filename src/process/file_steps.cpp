@@ -192,7 +192,7 @@ Actions tell_links(const ChildRequest& request) {
 Result<void> set_up_terminal(ChildContext& context) {
     const Pty pty = TRY(open_container_pty(context.root->get()));
     TRY(bind_console(*context.root, pty.slave.get()));
-    TRY(hand_over_terminal(pty, context.process().identity.uid, context.setup, context.channel));
+    TRY(hand_over_terminal(pty, context.process().identity.uid, context.setup, context.handshake));
     return context.pid_namespace ? place_terminal(pty.slave.get()) : attach_terminal(pty.slave.get());
 }
 

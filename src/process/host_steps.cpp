@@ -3,17 +3,39 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
+#include "base/fs.hpp"
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/path.hpp"
+#include "kernel/fd_passing.hpp"
+#include "kernel/terminal.hpp"
 #include "process/file_steps.hpp"
 #include "seccomp/cache.hpp"
+#include "state/record.hpp"
 
 namespace pinfold {
 
 namespace {
+
+// The size of the terminal that we were started from, if we were.
+std::optional<winsize> own_window() {
+    const Result<winsize> size = window_size(STDIN_FILENO);
+    return size ? std::optional(*size) : std::nullopt;
+}
+
+// The document that the specification calls the container process state.
+std::string process_state(const ContainerState& state, pid_t pid, const Seccomp& profile) {
+    const std::string metadata =
+        profile.listener_metadata.empty() ? "" : concat(",\"metadata\":", json_quoted(profile.listener_metadata));
+    return concat("{\"ociVersion\":", json_quoted(state.record.oci_version), ",\"fds\":[\"seccompFd\"],\"pid\":", pid,
+                  metadata, ",\"state\":", state_to_json_line(state), "}");
+}
 
 std::string write_words(const CgroupWrite& write) {
     std::string words = concat(write.property, ": write ", quoted(write.value), " to ", write.file);
@@ -33,6 +55,49 @@ void add_limits(const CgroupPlan& cgroup, Actions& actions) {
 }
 
 }  // namespace
+
+Result<void> set_oom_score(pid_t pid, int score) {
+    Result<void> written = write_file_at(AT_FDCWD, concat("/proc/", pid, "/oom_score_adj"), std::to_string(score));
+    if (written || written.error().code != EACCES) return written;
+    if (::geteuid() != 0 || !TRY(in_initial_user_namespace())) {
+        log_warning(concat("oom_score_adj ", score,
+                           " is lower than the caller's own, which only root may set; it is left as it is"));
+        return {};
+    }
+    return std::move(written).error().with_hint("lowering it needs CAP_SYS_RESOURCE on the host");
+}
+
+// Pipes only: files and terminals that the caller has redirected to us stay its own. Without the right to, the payload
+// can still use its streams, just not open them anew.
+Result<void> give_away_pipes(uid_t owner) {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        struct stat info {};
+        if (::fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode) || info.st_uid == owner) continue;
+        if (::fchown(fd, owner, gid_t(-1)) != 0) log_debug(concat("standard stream ", fd, " stays the caller's"));
+    }
+    return {};
+}
+
+Result<void> send_pidfd(const Child& child, const std::string& socket) {
+    if (socket.empty()) return {};
+    const UniqueFd connection = TRY(connect_to_socket("pidfd socket", socket));
+    return send_fd(connection.get(), child.pidfd.get(), "pidfd");
+}
+
+Result<PayloadSetup> make_setup(const ProcessPlan& process, const ChildOptions& options) {
+    PayloadSetup setup{.window = process.window};
+    if (!options.console_socket.empty())
+        setup.console_socket = TRY(connect_to_socket("console socket", options.console_socket));
+    else if (process.terminal && !setup.window) setup.window = own_window();
+    return setup;
+}
+
+Result<void> send_listener(int listener, const ContainerState& state, pid_t pid, const Seccomp& profile) {
+    const UniqueFd socket =
+        TRY_IN("linux.seccomp.listenerPath", connect_to_socket("the listener's socket", profile.listener_path));
+    TRY_IN("linux.seccomp.listenerPath", send_fd(socket.get(), listener, process_state(state, pid, profile)));
+    return {};
+}
 
 bool joins_pid_namespace(const StartRequest& request) { return request.plan.namespaces.joins(CLONE_NEWPID); }
 
@@ -127,7 +192,8 @@ Result<void> clone_child(ParentContext& context) {
     context.for_child.reset();
     const int group = context.made.cgroup.fd();
     const auto close_ours = [&] { context.ends->close(); };
-    if (joins) context.made.child.emplace(TRY(spawn_by_joiner(std::move(child), context.channel(), group, close_ours)));
+    if (joins)
+        context.made.child.emplace(TRY(spawn_by_joiner(std::move(child), context.ends->handshake, group, close_ours)));
     else context.made.child.emplace(TRY(spawn(std::move(child), group, close_ours)));
     return {};
 }

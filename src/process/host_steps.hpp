@@ -22,11 +22,11 @@ struct StartRequest {
 // The parent's ends. The child closes its copies of them first of all: only so does it see the end of a parent that
 // dies before the parent-death signal is set, or after that was lifted.
 struct ParentEnds {
-    Channel channel;
+    ParentSide handshake;
     std::optional<Channel> link;  // to the sandbox init, if there is to be one
 
     void close() {
-        channel.close();
+        handshake.close();
         if (link) link->close();
     }
 };
@@ -43,8 +43,18 @@ struct ParentContext {
 
     const Plan& plan() const { return request.plan; }
     const LaunchOptions& options() const { return request.options; }
-    const Channel& channel() const { return ends->channel; }
+    ParentSide& handshake() { return ends->handshake; }
 };
+
+// What a child cannot do for itself, the container's first process or one of exec.
+Result<void> set_oom_score(pid_t pid, int score);
+// Pipes on our 0, 1 and 2 that it may open again.
+Result<void> give_away_pipes(uid_t owner);
+Result<void> send_pidfd(const Child& child, const std::string& socket);
+// To the program that decides, at the profile's socket, with the container's state and the pid of the process.
+Result<void> send_listener(int listener, const ContainerState& state, pid_t pid, const Seccomp& profile);
+// Console socket and window size, as the plan and the caller want them; the filter is still to be compiled.
+Result<PayloadSetup> make_setup(const ProcessPlan& process, const ChildOptions& options);
 
 bool joins_pid_namespace(const StartRequest& request);
 Actions tell_own_binary(const StartRequest& request);

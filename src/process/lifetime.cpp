@@ -9,9 +9,9 @@
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "kernel/init_process.hpp"
-#include "process/child.hpp"
+#include "process/handshake.hpp"
 #include "process/hooks.hpp"
-#include "process/listener.hpp"
+#include "process/host_steps.hpp"
 #include "spec/load.hpp"
 
 namespace pinfold {
@@ -47,7 +47,7 @@ Result<void> run_payload(const std::string& root, const ContainerState& state, c
     if (!connection && connection.error().code == ECONNREFUSED) {
         return plain_error(concat("container not running: the first process of ", quoted(id), " has ended"));
     }
-    const Channel channel(TRY(std::move(connection)));
+    ParentSide handshake = ParentSide::of_created(TRY(std::move(connection)));
     TRY(forget_start_socket(root, id));  // from here on it counts as running, whatever becomes of us
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     const auto on_listener = [&](UniqueFd listener) -> Result<UniqueFd> {
@@ -59,7 +59,7 @@ Result<void> run_payload(const std::string& root, const ContainerState& state, c
         Spec spec = TRY(load_spec(root, id));
         return read_receipt(TRY(plan_again(std::move(spec), state.record)), state.pid);
     };
-    TRY(await_payload(channel, {state.pid, init.get(), on_listener, read, on_receipt}));
+    TRY(handshake.payload({state.pid, init.get(), on_listener, read, on_receipt}));
     log_debug("exec");
     if (!state.record.poststart_hooks) return {};
     const Spec spec = TRY(load_spec(root, id));

@@ -19,7 +19,6 @@
 #include "kernel/selinux.hpp"
 #include "process/hooks.hpp"
 #include "process/host_steps.hpp"
-#include "process/listener.hpp"
 #include "process/memory_report.hpp"
 #include "process/pid_file.hpp"
 #include "process/spawn.hpp"
@@ -67,14 +66,13 @@ constexpr ParentStep kTakenOver[] = {
 };
 
 // Those that run on the host's side while the child waits, its mounts made and its root not yet entered.
-Result<void> run_create_hooks(const NewContainer& container, const Channel& channel, pid_t pid, int signal_fd) {
-    const Hooks& hooks = container.plan.hooks;
-    if (hooks.prestart.empty() && hooks.create_runtime.empty()) return {};
-    TRY(expect(channel, Message::mounted, signal_fd));
-    const std::string state = hook_state(container.record, Status::created, pid);
+Result<void> run_create_hooks(ParentContext& context, int signal_fd) {
+    const Hooks& hooks = context.plan().hooks;
+    TRY(context.handshake().mounted());
+    const std::string state = hook_state(context.container.record, Status::created, context.made.child->pid());
     TRY(run_hooks("prestart", hooks.prestart, state, signal_fd));
     TRY(run_hooks("createRuntime", hooks.create_runtime, state, signal_fd));
-    return channel.send(Message::go);
+    return context.handshake().go();
 }
 
 bool runs_hooks(const Hooks& hooks) {
@@ -117,9 +115,10 @@ ReadyChild ready_child(const ParentContext& context, pid_t pid, int pidfd) {
     return {pid, pidfd, on_listener, read, context.options().on_receipt};
 }
 
-Result<SandboxPayload> await_sandbox_payload(const ParentContext& context, Channel link) {
+Result<SandboxPayload> await_sandbox_payload(ParentContext& context, Channel link) {
     const SandboxInitPlan& plan = *context.plan().sandbox_init;
-    const Channel& channel = context.channel();
+    ParentSide& handshake = context.handshake();
+    const Channel& channel = handshake.channel();
     if (plan.waits) {
         TRY(expect_from_sandbox_init(link, channel, Message::created));
         if (context.options().before_start) TRY(context.options().before_start(*context.made.child));
@@ -127,7 +126,7 @@ Result<SandboxPayload> await_sandbox_payload(const ParentContext& context, Chann
     }
     SandboxPayload payload{std::move(link), {}, {}};
     if (!plan.payload) {
-        TRY(expect(channel, Message::ready));
+        TRY(handshake.ready());
         return payload;
     }
     payload.pidfd = TRY(expect_from_sandbox_init(payload.link, channel, Message::born)).fd;
@@ -137,21 +136,16 @@ Result<SandboxPayload> await_sandbox_payload(const ParentContext& context, Chann
         if (context.options().before_exec) TRY(context.options().before_exec(pid));
         return listener;
     };
-    payload.listener = TRY(await_payload(channel, child));
+    payload.listener = TRY(handshake.payload(child));
     log_silent_steps(context.request.child());
     return payload;
 }
 
 // Until the child is created, or its payload runs.
-Result<void> await_goal(const ParentContext& context, int signal_fd) {
-    const Channel& channel = context.channel();
-    if (context.request.waits_for_start) {
-        TRY(expect(channel, Message::created, context.signals.fd()));
-        TRY(channel.receive());  // the end: the child has let go of all that is ours
-        return {};
-    }
+Result<void> await_goal(ParentContext& context) {
+    if (context.request.waits_for_start) return context.handshake().created(context.signals.fd());
     const Child& child = *context.made.child;
-    TRY(await_payload(channel, ready_child(context, child.pid(), child.pidfd.get()), signal_fd));
+    TRY(context.handshake().payload(ready_child(context, child.pid(), child.pidfd.get())));
     log_silent_steps(context.request.child());
     return {};
 }
@@ -163,53 +157,62 @@ Result<Channel> give_link(ChildContext& child) {
     return std::move(ends.first);
 }
 
+Topics topics_of(const StartRequest& request) {
+    const Plan& plan = request.plan;
+    return {.joiner = plan.namespaces.needs_joiner(),
+            .joiner_waits = plan.namespaces.user_before_time,
+            .host_hooks = !plan.hooks.prestart.empty() || !plan.hooks.create_runtime.empty(),
+            .terminal = plan.process.terminal && request.options.child.console_socket.empty(),
+            .takes_over = joins_pid_namespace(request),
+            .waits_for_start = request.waits_for_start};
+}
+
 // What parent and child have of each other, before there are two of them.
-Result<void> connect(ParentContext& context) {
+Result<void> connect(ParentContext& context, const Topics& topics) {
     const Plan& plan = context.plan();
     const LaunchOptions& options = context.options();
-    std::pair<Channel, Channel> pair = TRY(Channel::make_pair());
-    context.ends.emplace(ParentEnds{std::move(pair.first), {}});
-    if (joins_pid_namespace(context.request)) context.ends->channel.give_up_at(-1, context.signals.fd());
-    ChildContext& child =
-        context.for_child.emplace(ChildContext{.request = context.request.child(), .channel = std::move(pair.second)});
+    std::pair<ParentSide, ChildSide> sides = TRY(ParentSide::make_pair(topics));
+    context.ends.emplace(ParentEnds{std::move(sides.first), {}});
+    if (topics.takes_over) context.handshake().give_up_at(-1, context.signals.fd());
+    ChildContext& child = context.for_child.emplace(
+        ChildContext{.request = context.request.child(), .handshake = std::move(sides.second)});
     child.record = &context.container.record;
     child.trees.mounts.resize(plan.mounts.size());
     child.setup = TRY(make_setup(plan.process, options.child));
     child.setup.streams = options.streams;
-    if (joins_pid_namespace(context.request)) child.words = find_argv_region();
+    if (topics.takes_over) child.words = find_argv_region();
     if (plan.sandbox_init) context.ends->link = TRY(give_link(child));
     return {};
 }
 
-// The rest of the conversation. Where others live in the container's pid namespace, the child sets all up outside of
-// it, and another process takes over inside.
-Result<void> converse(ParentContext& context) {
-    const Plan& plan = context.plan();
-    const Channel& channel = context.channel();
-    const int signal_fd = interruptible(plan, context.signals);
-    const pid_t pid = context.made.child->pid();
+// The rest of the handshake. Where others live in the container's pid namespace, the child sets all up outside of it,
+// and another process takes over inside.
+Result<void> converse(ParentContext& context, const Topics& topics) {
+    const int signal_fd = interruptible(context.plan(), context.signals);
+    ParentSide& handshake = context.handshake();
+    handshake.heed(signal_fd);
     context.poststop.arm();
-    TRY(channel.send(Message::go, pid));
-    TRY(run_create_hooks(context.container, channel, pid, signal_fd));
+    TRY(handshake.go(context.made.child->pid()));
+    if (topics.host_hooks) TRY(run_create_hooks(context, signal_fd));
     if (context.ends->link) {
         context.made.payload = TRY(await_sandbox_payload(context, std::move(*context.ends->link)));
         return {};
     }
-    if (plan.process.terminal && context.options().child.console_socket.empty() && !context.request.waits_for_start)
-        context.made.master = TRY(expect(channel, Message::terminal, signal_fd)).fd;
-    if (joins_pid_namespace(context.request)) {
-        Child inside = TRY(expect_born(channel, context.made.child->pidfd.get(), signal_fd));
+    if (topics.terminal) context.made.master = TRY(handshake.terminal());
+    if (topics.takes_over) {
+        Child inside = TRY(handshake.born(context.made.child->pidfd.get()));
         context.made.child.emplace(std::move(inside));
         TRY(take_steps(kTakenOver, context.request, context));
-        TRY(channel.send(Message::go, context.made.child->pid()));
+        TRY(handshake.go(context.made.child->pid()));
     }
-    return await_goal(context, signal_fd);
+    return await_goal(context);
 }
 
 Result<void> take_all_steps(ParentContext& context) {
-    TRY(connect(context));
+    const Topics topics = topics_of(context.request);
+    TRY(connect(context, topics));
     TRY(take_steps(kSteps, context.request, context));
-    return converse(context);
+    return converse(context, topics);
 }
 
 // How a container is to be started.

@@ -10,9 +10,10 @@
 #include "kernel/net_devices.hpp"
 #include "pinfold/result.hpp"
 #include "plan/plan.hpp"
-#include "process/child.hpp"
+#include "process/child_options.hpp"
 #include "process/child_steps.hpp"
 #include "process/pid_file.hpp"
+#include "process/supervise.hpp"
 #include "state/store.hpp"
 #include "verify/receipt.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -22,15 +23,15 @@
 #include "kernel/selinux.hpp"
 #include "kernel/syscalls.hpp"
 #include "kernel/users.hpp"
-#include "process/child_memory.hpp"
-#include "process/listener.hpp"
+#include "process/pause_point.hpp"
+#include "seccomp/load.hpp"
 
 namespace pinfold {
 
 namespace {
 
-constexpr PausePoint kBeforeExec(
-    PausePoint::kBeforeExec);  // with all rights restricted and the program still to be executed
+// Under the filter, whose listener is to be taken; then with all rights restricted, to be looked at.
+constexpr PausePoint kListener(PausePoint::kListener), kBeforeExec(PausePoint::kBeforeExec);
 
 // The directory may be reached through symlinks, but never through a magic link such as /proc/self/fd/7, and it must
 // lie below the root: a descriptor of the host's that leaked in must not become a way out (CVE-2024-21626).
@@ -117,6 +118,19 @@ bool waits_for_clone(const ResourceLimit& wanted) {
     return ::getrlimit(__rlimit_resource(wanted.resource), &current) == 0 && wanted.limit.rlim_max <= current.rlim_max;
 }
 
+bool has_listener(const std::optional<SeccompFilter>& filter) {
+    return filter && (filter->flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
+}
+
+// What is announced of the listener of a filter that is loaded later; nothing where it has none. The kernel takes the
+// lowest number that is free. `any` is an open descriptor.
+Result<ListenerOffer> offer_listener(const std::optional<SeccompFilter>& filter, int any) {
+    if (!has_listener(filter)) return ListenerOffer{};
+    const UniqueFd next(::dup(any));
+    if (!next) return errno_error("dup");
+    return ListenerOffer{next.get(), {kListener.address()}};
+}
+
 // To load a filter without no_new_privs, and to take a deadline. Nothing else is left to do inside that needs any.
 uint64_t kept_capabilities(const ChildRequest& request) {
     uint64_t kept = 0;
@@ -127,11 +141,11 @@ uint64_t kept_capabilities(const ChildRequest& request) {
 
 }  // namespace
 
-Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const PayloadSetup& setup, const Channel& channel) {
+Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const PayloadSetup& setup, ChildSide& handshake) {
     if (setup.window) TRY(set_window_size(pty.master.get(), setup.window->ws_row, setup.window->ws_col));
     TRY(own_terminal(pty.slave.get(), owner));
     if (setup.console_socket) TRY(send_fd(setup.console_socket.get(), pty.master.get(), "/dev/ptmx"));
-    else TRY(channel.send_terminal(pty.master.get()));
+    else TRY(handshake.terminal(pty.master.get()));
     return {};
 }
 
@@ -272,15 +286,16 @@ Actions tell_descriptors(const ChildRequest& request) {
 Result<void> announce_ready(ChildContext& context) {
     const ProcessPlan& process = context.process();
     const std::optional<SeccompFilter>& filter = context.setup.filter;
-    const Channel& channel = context.channel;
+    ChildSide& handshake = context.handshake;
+    const int channel = handshake.channel().fd();
     if (process.pauses_before_exec || (context.request.seccomp && !context.request.seccomp->listener_path.empty()))
         TRY(let_parent_look(context.request));
     const bool waits = process.pauses_before_exec || has_listener(filter);
-    if (waits) TRY(close_all_but(std::array{channel.fd()}, first_own_descriptor(process)));
+    if (waits) TRY(close_all_but(std::array{channel}, first_own_descriptor(process)));
     const UniqueFd faults = waits ? open_faults() : UniqueFd();
-    context.readiness.listener = TRY_IN("seccomp listener", offer_listener(filter, channel.fd()));
+    context.readiness.listener = TRY_IN("seccomp listener", offer_listener(filter, channel));
     if (process.pauses_before_exec) context.readiness.before_exec.word = kBeforeExec.address();
-    return channel.send_ready(context.readiness, faults.get());
+    return handshake.ready(context.readiness, faults.get());
 }
 
 Actions tell_ready(const ChildRequest& request) {
@@ -299,7 +314,12 @@ bool filters_last(const ChildRequest& request) {
 
 Result<void> load_filter(ChildContext& context) {
     if (!context.process().no_new_privileges) TRY(raise_permitted_capabilities());
-    return load_with_listener(*context.setup.filter, context.readiness.listener);
+    const int listener = TRY(load_seccomp(*context.setup.filter));
+    const ListenerOffer& offer = context.readiness.listener;
+    if (offer.place.word == 0) return {};
+    if (listener != offer.number) __builtin_trap();  // nobody would find it
+    kListener.wait();
+    return {};
 }
 
 Actions tell_filter(const ChildRequest& request) {
@@ -400,10 +420,8 @@ Actions tell_capabilities_outside(const ChildRequest& request) {
 bool keeps_capabilities(const ChildRequest& request) { return kept_capabilities(request) != 0; }
 
 Result<void> start_session_inside(ChildContext& context) {
-    TRY(depend_on_parent(context.channel));
-    const std::optional<Packet> go = TRY(context.channel.receive());
-    if (!go) return plain_error("the parent is gone");
-    context.host_pid = go->pid;
+    TRY(depend_on_parent(context.handshake.channel()));
+    context.host_pid = TRY(context.handshake.await_go());
     if (::setsid() < 0) return errno_error("setsid");
     return {};
 }

@@ -8,7 +8,7 @@
 namespace pinfold {
 
 // Sizes the terminal, gives it to its user, and sends its master to whom it is for.
-Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const PayloadSetup& setup, const Channel& channel);
+Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const PayloadSetup& setup, ChildSide& handshake);
 
 // The security modules' part: what the next execve changes to. While the host's /proc is in reach.
 Result<void> set_apparmor_for_exec(ChildContext& context);

@@ -15,7 +15,7 @@
 #include "kernel/child_guard.hpp"
 #include "kernel/namespaces.hpp"
 #include "kernel/rootfs.hpp"
-#include "process/child.hpp"
+#include "process/channel.hpp"
 #include "process/spawn.hpp"
 
 namespace pinfold {
@@ -38,7 +38,7 @@ Result<void> mount_and_send(const FilesystemRequest& request, const Channel& cha
     if (!TRY(channel.receive())) return plain_error("the parent is gone");
     if (::getpid() == 1) return plain_error("the joined pid namespace has no process yet, and would end with this one");
     const UniqueFd mount = TRY(make_filesystem(request));
-    return channel.send_mount(mount.get());
+    return channel.send(Message::mount, 0, mount.get());
 }
 
 // Who we are: root of the container's namespaces, all of the host's in reach; then, in the clone, nobody with one

@@ -183,7 +183,7 @@ Result<void> await_files(const Channel& link) {
     return {};
 }
 
-Result<void> become_sandbox_init(const SandboxInitPlan& plan, SandboxInitContext context, Channel& parent) {
+Result<void> become_sandbox_init(const SandboxInitPlan& plan, SandboxInitContext context, ChildSide& handshake) {
     if (!plan.script_path.empty()) TRY_IN("script", write_script(plan.script_path, plan.script));
     wipe(context.words);  // before there is anyone to read them
     pid_t payload = 0;
@@ -196,12 +196,12 @@ Result<void> become_sandbox_init(const SandboxInitPlan& plan, SandboxInitContext
     UniqueFd signals = TRY(hold_back_signals());
     UniqueFd timer = TRY(start_timer(plan));
     TRY(give_up_all());
-    TRY(keep_descriptors({signals.get(), timer.get(), context.link.fd(), pidfd.get(), parent.fd()}));
-    if (!plan.payload) TRY(parent.send(Message::ready));
+    TRY(keep_descriptors({signals.get(), timer.get(), context.link.fd(), pidfd.get(), handshake.channel().fd()}));
+    if (!plan.payload) TRY(handshake.ready());
     // The payload cannot go on before the parent knows of it, and then finds an init that has let go of everything.
     // The parent takes the end of this channel for the payload's start.
-    parent.close();
-    if (plan.payload) TRY(context.link.send_born(0, pidfd.get()));
+    handshake.close();
+    if (plan.payload) TRY(context.link.send(Message::born, 0, pidfd.get()));
     pidfd.reset();
     SandboxInit(payload, plan, std::move(signals), std::move(timer), std::move(context.link)).stay();
 }

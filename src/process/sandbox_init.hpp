@@ -20,7 +20,8 @@
 #include "kernel/capabilities.hpp"
 #include "pinfold/result.hpp"
 #include "plan/plan.hpp"
-#include "process/protocol.hpp"
+#include "process/channel.hpp"
+#include "process/handshake.hpp"
 #include "process/spawn.hpp"
 
 namespace pinfold {
@@ -38,6 +39,6 @@ inline constexpr int kDeadlinePassed = 124;
 
 // Returns in the payload's process, which has yet to become it. In init's own it returns only if there is no payload to
 // be started: the error is for the channel that leads to its parent.
-Result<void> become_sandbox_init(const SandboxInitPlan& plan, SandboxInitContext context, Channel& parent);
+Result<void> become_sandbox_init(const SandboxInitPlan& plan, SandboxInitContext context, ChildSide& handshake);
 
 }  // namespace pinfold

@@ -17,8 +17,9 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "kernel/syscalls.hpp"
-#include "process/child.hpp"
 #include "process/child_steps.hpp"
+#include "process/handshake.hpp"
+#include "process/supervise.hpp"
 
 namespace pinfold {
 
@@ -38,11 +39,11 @@ Result<void> join(const std::vector<OpenedNamespace>& namespaces, bool joins_use
 }
 
 // Who we are: the caller, or root in a user namespace of our own; then a member of the joined namespaces.
-Result<void> enter(const Plan& plan, const std::vector<OpenedNamespace>& namespaces, const Channel& channel) {
+Result<void> enter(const Plan& plan, const std::vector<OpenedNamespace>& namespaces, ChildSide& handshake) {
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error("set the parent-death signal");
     if (plan.namespaces.user_before_time) {
         // The parent has written our id maps by the time it says go.
-        if (!TRY(channel.receive())) return plain_error("the parent is gone");
+        TRY(handshake.await_go());
     }
     const bool joins_user = plan.namespaces.joins(CLONE_NEWUSER);
     // A process that is not dumpable may not open its own files in /proc, unless it is root: so clocks come first,
@@ -68,14 +69,14 @@ UniqueFd take_pid_namespace(std::vector<OpenedNamespace>& namespaces) {
     uint64_t flags = plan.create;
     if (plan.user_before_time) flags &= ~uint64_t{CLONE_NEWUSER};
     context.pid_namespace = take_pid_namespace(namespaces);
-    const Channel& channel = context.channel;
+    ChildSide& handshake = context.handshake;
     const auto clone = [&]() -> Result<void> {
-        TRY(enter(context.plan(), namespaces, channel));
-        return clone_as_sibling(flags, channel, [&] { run_child(std::move(context)); });
+        TRY(enter(context.plan(), namespaces, handshake));
+        return handshake.clone_sibling(flags, [&] { run_child(std::move(context)); });
     };
     // A part of the parent's step, which has told of it.
     Result<void> cloned = clone();
-    if (!cloned) channel.send_failure(in_step("clone", std::move(cloned).error()));
+    if (!cloned) handshake.fail(in_step("clone", std::move(cloned).error()));
     ::_exit(0);
 }
 
@@ -109,7 +110,7 @@ Result<Child> spawn(ChildContext context, int cgroup, const std::function<void()
     return Child{ChildGuard(pid), UniqueFd(pidfd)};
 }
 
-Result<Child> spawn_by_joiner(ChildContext context, const Channel& channel, int cgroup,
+Result<Child> spawn_by_joiner(ChildContext context, ParentSide& handshake, int cgroup,
                               const std::function<void()>& close_ours) {
     const Plan& plan = context.plan();
     std::vector<OpenedNamespace> namespaces = TRY(open_namespaces(plan.namespaces.join));
@@ -120,12 +121,12 @@ Result<Child> spawn_by_joiner(ChildContext context, const Channel& channel, int 
         run_joiner(std::move(namespaces), std::move(context));
     }
     const Child joiner{ChildGuard(pid), UniqueFd(pidfd)};
-    context.channel.close();
+    context.handshake.close();
     if (plan.namespaces.user_before_time) {
         TRY_IN("id maps", write_id_maps(pid, *plan.id_maps));
-        TRY(channel.send(Message::go));
+        TRY(handshake.go());
     }
-    return expect_born(channel, joiner.pidfd.get());
+    return handshake.born(joiner.pidfd.get());
 }
 
 std::vector<std::string> new_namespaces(uint64_t flags) {
@@ -196,7 +197,7 @@ Result<void> clone_as_sibling(uint64_t flags, const Channel& channel, const std:
             error.hint = "has the first process of the joined pid namespace ended? None can be started in it then";
         return error;
     }
-    Result<void> sent = channel.send_born(pid, pidfd);
+    Result<void> sent = channel.send(Message::born, pid, pidfd);
     if (!sent) ::kill(pid, SIGKILL);
     return sent;
 }

@@ -18,11 +18,12 @@
 #include "kernel/child_guard.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
-#include "process/protocol.hpp"
+#include "process/channel.hpp"
 
 namespace pinfold {
 
 struct ChildContext;
+class ParentSide;
 
 struct Child {
     ChildGuard guard;
@@ -41,7 +42,7 @@ Result<Child> spawn(ChildContext context, int cgroup, const std::function<void()
 // With namespaces to join, or clocks to shift, it takes a process in between. Joining a user namespace costs the rights
 // over the host, and a pid or time namespace only takes in future children: neither suits the parent itself. The joiner
 // joins, then clones the real child as the parent's own (CLONE_PARENT), tells its pid, and is gone.
-Result<Child> spawn_by_joiner(ChildContext context, const Channel& channel, int cgroup,
+Result<Child> spawn_by_joiner(ChildContext context, ParentSide& handshake, int cgroup,
                               const std::function<void()>& close_ours);
 
 // In words, each.

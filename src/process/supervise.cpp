@@ -187,4 +187,10 @@ PayloadEnd payload_end(const siginfo_t& end, const rusage& usage) {
             uint64_t(usage.ru_maxrss) << 10};
 }
 
+Result<int> supervise_child(Child child, const SignalForwarder& signals, UniqueFd master) {
+    const int exit_code = TRY(supervise({child.pidfd.get(), signals.fd(), std::move(master)}));
+    child.guard.release();  // supervise has reaped it
+    return exit_code;
+}
+
 }  // namespace pinfold

@@ -10,7 +10,8 @@
 #include "base/process.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
-#include "process/protocol.hpp"
+#include "process/channel.hpp"
+#include "process/spawn.hpp"
 
 namespace pinfold {
 
@@ -49,6 +50,9 @@ struct Supervision {
 
 // Waits for the container's process, which must be our child, and reaps it. The value is its exit code.
 Result<int> supervise(Supervision supervision);
+
+// The same for a child, with its terminal's master, if we have that.
+Result<int> supervise_child(Child child, const SignalForwarder& signals, UniqueFd master);
 
 // How a process ended, and what it and those that it had waited for have used.
 PayloadEnd payload_end(const siginfo_t& end, const rusage& usage);

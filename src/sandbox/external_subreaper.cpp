@@ -84,7 +84,7 @@ Result<void> Work::create() {
     const pid_t pid = parse_number<pid_t>(split(text, '\n')[0]).value_or(0);
     first_ = open_pidfd(pid);
     if (!first_) return errno_error(concat(job_.runtime.path, " create: process ", quoted(text)));
-    return link_.send_born(pid, first_.get());
+    return link_.send(Message::born, pid, first_.get());
 }
 
 Result<void> Work::start() {

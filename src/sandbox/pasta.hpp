@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "pinfold/result.hpp"
-#include "process/child.hpp"
+#include "process/spawn.hpp"
 
 namespace pinfold {
 

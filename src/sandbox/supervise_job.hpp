@@ -6,7 +6,7 @@
 
 #include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
-#include "process/protocol.hpp"
+#include "process/channel.hpp"
 #include "process/supervise.hpp"
 #include "sandbox/denials.hpp"
 #include "sandbox/memory_watch.hpp"

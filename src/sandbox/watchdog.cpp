@@ -93,8 +93,8 @@ Result<Watchdog> Watchdog::start(const CgroupPath& group, bool marked, std::chro
 }
 
 Result<void> Watchdog::watch(pid_t pid, int pidfd, int mark) const {
-    if (mark >= 0) TRY(link_.send_mark(mark));
-    return link_.send_born(pid, pidfd);
+    if (mark >= 0) TRY(link_.send(Message::marked, 0, mark));
+    return link_.send(Message::born, pid, pidfd);
 }
 
 // Who forks meanwhile is found in the next round.

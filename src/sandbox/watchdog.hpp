@@ -7,7 +7,7 @@
 #include "cgroup/path.hpp"
 #include "kernel/child_guard.hpp"
 #include "pinfold/result.hpp"
-#include "process/protocol.hpp"
+#include "process/channel.hpp"
 
 namespace pinfold {
 

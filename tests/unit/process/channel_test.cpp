@@ -1,5 +1,5 @@
-// The conversation between parent and child, over the real socket.
-#include "process/protocol.hpp"
+// Packets between two processes, over the real socket.
+#include "process/channel.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 
 using namespace pinfold;
 
-TEST_CASE("protocol: messages arrive in order, and then the end") {
+TEST_CASE("channel: messages arrive in order, and then the end") {
     auto [parent, child] = Channel::make_pair().value();
     REQUIRE(parent.send(Message::go));
     CHECK(child.receive().value()->message == Message::go);
@@ -19,7 +19,7 @@ TEST_CASE("protocol: messages arrive in order, and then the end") {
     CHECK_FALSE(parent.receive().value().has_value());
 }
 
-TEST_CASE("protocol: a failure keeps its words, however long") {
+TEST_CASE("channel: a failure keeps its words, however long") {
     auto [parent, child] = Channel::make_pair().value();
     child.send_failure(Error{2, "mounts[3] /data: does not exist", "make it"});
     const auto packet = parent.receive().value();
@@ -35,13 +35,13 @@ TEST_CASE("protocol: a failure keeps its words, however long") {
     CHECK(cut->error.hint == std::string(4096, 'h'));
 }
 
-TEST_CASE("protocol: descriptors travel, and are closed on exec") {
+TEST_CASE("channel: descriptors travel, and are closed on exec") {
     auto [parent, child] = Channel::make_pair().value();
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
     const UniqueFd reader(ends[0]);
     UniqueFd writer(ends[1]);
-    REQUIRE(child.send_terminal(writer.get()));
+    REQUIRE(child.send(Message::terminal, 0, writer.get()));
     writer.reset();
     const auto packet = parent.receive().value();
     REQUIRE(packet);
@@ -50,14 +50,14 @@ TEST_CASE("protocol: descriptors travel, and are closed on exec") {
     CHECK(::write(packet->fd.get(), "x", 1) == 1);
     char byte = 0;
     CHECK(::read(reader.get(), &byte, 1) == 1);
-    REQUIRE(child.send_born(1234, reader.get()));
+    REQUIRE(child.send(Message::born, 1234, reader.get()));
     const auto born = parent.receive().value();
     REQUIRE(born);
     CHECK(born->pid == 1234);
     CHECK(born->fd);
 }
 
-TEST_CASE("protocol: who died before it was told to go on has the last word") {
+TEST_CASE("channel: who died before it was told to go on has the last word") {
     auto ends = Channel::make_pair();
     REQUIRE(ends);
     ends->second.send_failure(Error{ENOENT, "mounts: gone", ""});
@@ -69,7 +69,7 @@ TEST_CASE("protocol: who died before it was told to go on has the last word") {
     CHECK_FALSE(ends->first.send(Message::ready));
 }
 
-TEST_CASE("protocol: the other side's death is an end, not an error") {
+TEST_CASE("channel: the other side's death is an end, not an error") {
     auto [parent, child] = Channel::make_pair().value();
     REQUIRE(parent.send(Message::go));
     child.close();  // with the message unread

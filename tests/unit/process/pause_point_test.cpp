@@ -1,5 +1,5 @@
 // A child that waits without a system call, and its peer.
-#include "process/child_memory.hpp"
+#include "process/pause_point.hpp"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -89,7 +89,7 @@ Packet ready_of(const Waiting& child) {
 
 }  // namespace
 
-TEST_CASE("child memory: the child sleeps until it may go on, at one word after the other") {
+TEST_CASE("pause point: the child sleeps until it may go on, at one word after the other") {
     Waiting child(wait_twice);
     const Packet packet = ready_of(child);
     if (!packet.fd) SKIP_TEST("no userfaultfd");
@@ -101,7 +101,7 @@ TEST_CASE("child memory: the child sleeps until it may go on, at one word after 
     CHECK(child.end() == 7);
 }
 
-TEST_CASE("child memory: a signal does not end the wait") {
+TEST_CASE("pause point: a signal does not end the wait") {
     Waiting child(wait_twice);
     const Packet packet = ready_of(child);
     if (!packet.fd) SKIP_TEST("no userfaultfd");
@@ -116,7 +116,7 @@ TEST_CASE("child memory: a signal does not end the wait") {
     CHECK(child.end() == 7);
 }
 
-TEST_CASE("child memory: who loses its peer does not go on") {
+TEST_CASE("pause point: who loses its peer does not go on") {
     Waiting child(wait_twice);
     {
         const Packet packet = ready_of(child);
@@ -126,7 +126,7 @@ TEST_CASE("child memory: who loses its peer does not go on") {
     CHECK(child.end() < 0);
 }
 
-TEST_CASE("child memory: without a userfaultfd the child is stopped where it waits") {
+TEST_CASE("pause point: without a userfaultfd the child is stopped where it waits") {
     Waiting child([](const Channel& channel) {
         Readiness readiness;
         readiness.before_exec.word = kBeforeExec.address();
@@ -139,7 +139,7 @@ TEST_CASE("child memory: without a userfaultfd the child is stopped where it wai
     CHECK(child.end() == 7);
 }
 
-TEST_CASE("child memory: what a child says, or its end, comes instead of its waiting") {
+TEST_CASE("pause point: what a child says, or its end, comes instead of its waiting") {
     for (const bool heard : {true, false}) {
         CAPTURE(heard);
         Waiting child([&](const Channel& channel) {

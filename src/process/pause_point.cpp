@@ -1,5 +1,5 @@
 // A word in the memory of a child.
-#include "process/child_memory.hpp"
+#include "process/pause_point.hpp"
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>

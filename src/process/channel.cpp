@@ -1,5 +1,5 @@
-// The conversation between parent and child.
-#include "process/protocol.hpp"
+// Packets between two processes of pinfold.
+#include "process/channel.hpp"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -85,6 +85,17 @@ const char* name_of(Message message) {
     return "unknown";
 }
 
+// Hooks may take for ever; whoever waits for them must be able to end that.
+Result<void> await_message(const Channel& channel, int signal_fd) {
+    if (signal_fd < 0) return {};
+    for (;;) {
+        pollfd slots[] = {{channel.fd(), POLLIN, 0}, {signal_fd, POLLIN, 0}};
+        if (::poll(slots, 2, -1) < 0 && errno != EINTR) return errno_error("poll");
+        if (slots[0].revents != 0) return {};
+        if (slots[1].revents != 0) TRY(refuse_to_go_on(signal_fd));
+    }
+}
+
 }  // namespace
 
 Error unexpected(Message got, Message wanted) {
@@ -98,39 +109,14 @@ Result<std::pair<Channel, Channel>> Channel::make_pair() {
     return std::pair<Channel, Channel>(Channel(UniqueFd(sockets[0])), Channel(UniqueFd(sockets[1])));
 }
 
-Result<void> Channel::send(Message message, pid_t pid) const {
+Result<void> Channel::send(Message message, pid_t pid, int fd) const {
     Wire wire;
     wire.message = message;
     wire.pid = pid;
-    Result<void> sent = send_wire(fd_.get(), wire);
+    Result<void> sent = send_wire(fd_.get(), wire, fd);
     // Nobody is left who could go on. What it said last, or that it was killed, is for the next receive to tell.
     if (!sent && message == Message::go && sent.error().code == EPIPE) return {};
     return sent;
-}
-
-Result<void> Channel::send_born(pid_t pid, int pidfd) const {
-    Wire wire;
-    wire.message = Message::born;
-    wire.pid = pid;
-    return send_wire(fd_.get(), wire, pidfd);
-}
-
-Result<void> Channel::send_terminal(int master) const {
-    Wire wire;
-    wire.message = Message::terminal;
-    return send_wire(fd_.get(), wire, master);
-}
-
-Result<void> Channel::send_mark(int cgroup_namespace) const {
-    Wire wire;
-    wire.message = Message::marked;
-    return send_wire(fd_.get(), wire, cgroup_namespace);
-}
-
-Result<void> Channel::send_mount(int mount) const {
-    Wire wire;
-    wire.message = Message::mount;
-    return send_wire(fd_.get(), wire, mount);
 }
 
 Result<void> Channel::send_ready(const Readiness& readiness, int faults) const {
@@ -209,6 +195,17 @@ Result<std::optional<Packet>> Channel::receive() const {
     packet.error = Error{wire.code, std::string(wire.text, wire.message_length),
                          std::string(wire.text + wire.message_length, wire.hint_length)};
     return std::optional<Packet>(std::move(packet));
+}
+
+Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd) {
+    TRY(await_message(channel, signal_fd));
+    std::optional<Packet> packet = TRY(channel.receive());
+    if (!packet)
+        return plain_error("the container's process was killed while it was set up")
+            .with_hint("was the memory limit too low?");
+    if (packet->message == Message::failed) return std::move(packet->error);
+    if (packet->message != wanted) return unexpected(packet->message, wanted);
+    return std::move(*packet);
 }
 
 }  // namespace pinfold

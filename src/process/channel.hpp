@@ -1,24 +1,6 @@
-// What parent and child say to each other, over one SOCK_SEQPACKET pair. The order is:
-//
-//     parent -> joiner   go         (only for exec) groups and limits are in place; with the joiner's pid
-//     joiner -> parent   terminal   (only for exec with a terminal in the foreground) with the master's descriptor
-//     joiner -> parent   born       (only where there is a joiner) the child's pid and pidfd
-//     parent -> child    go         id maps, limits, pid file are in place; with the child's pid
-//     child  -> parent   mounted    (only for prestart and createRuntime hooks) now is the time for them
-//     parent -> child    go         they are done
-//     child  -> parent   marked     (only for an exec that is to be) with the descriptor of its cgroup namespace
-//     child  -> parent   terminal   (only for a terminal in the foreground, not for exec) with the master's descriptor
-//     child  -> parent   born       (only where the pid namespace is joined) the process that takes over, inside
-//     parent -> child    go         (only then) pid file and state name that one; with its pid
-//     child  -> parent   created    (only for create) the child lets go of the socket, and waits for `start`
-//     child  -> parent   ready      the next thing is execve, and before it the loss of all rights. Where the filter
-//                                   has a listener (listener.hpp), and where it is to be seen what the child has
-//                                   become, it waits for that at a word of its memory (child_memory.hpp)
-//     (end of file)                 execve closed the socket: the payload runs
-//
-// A created container says its last word to `start`, over the socket in the state directory. Instead of any of its
-// messages the child may send `failed`, which ends the conversation. End of file before `ready` is a failure too: the
-// child was killed.
+// Packets between two processes of pinfold, over one SOCK_SEQPACKET pair: a message, and what belongs to it. What is
+// said in which order is the matter of those who speak: parent and child (handshake.hpp), supervisor and sandbox init
+// (sandbox_init.hpp) or subreaper (sandbox/external_subreaper.hpp).
 #pragma once
 
 #include <poll.h>
@@ -37,10 +19,10 @@ namespace pinfold {
 
 enum class Message : uint8_t { born, go, mount, mounted, marked, terminal, created, ready, ended, failed };
 
-// Of processes that disagree on what comes next.
+// Both are named: two processes disagree on what comes next.
 Error unexpected(Message got, Message wanted);
 
-// Where a child waits (child_memory.hpp).
+// Where a child waits (pause_point.hpp).
 struct PausePlace {
     uint64_t word = 0;  // its address; 0: it does not wait there
     int faults = -1;    // the peer's: what it hears of that by, if there is such a thing
@@ -81,11 +63,7 @@ public:
 
     explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
 
-    Result<void> send(Message message, pid_t pid = 0) const;
-    Result<void> send_born(pid_t pid, int pidfd) const;
-    Result<void> send_terminal(int master) const;
-    Result<void> send_mark(int cgroup_namespace) const;
-    Result<void> send_mount(int mount) const;
+    Result<void> send(Message message, pid_t pid = 0, int fd = -1) const;
     Result<void> send_ready(const Readiness& readiness, int faults = -1) const;
     Result<void> send_ended(const PayloadEnd& end) const;
     // Best effort: if even this fails, the parent sees the end of file.
@@ -111,5 +89,8 @@ private:
     int signals_ = -1;
     int64_t heeds_signals_from_ = 0;
 };
+
+// Waits for that very message; anything else is an error, as is a signal on signal_fd (-1: none) that asks us to end.
+Result<Packet> expect(const Channel& channel, Message wanted, int signal_fd = -1);
 
 }  // namespace pinfold

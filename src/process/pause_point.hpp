@@ -13,7 +13,7 @@
 
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
-#include "process/protocol.hpp"
+#include "process/channel.hpp"
 
 namespace pinfold {
 
