@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/error_packet.hpp"
+
 namespace pinfold {
 
 namespace {
@@ -16,11 +18,8 @@ namespace {
 struct Header {
     Word word;
     uint32_t mode;
-    int32_t code;
     uint32_t name_length;  // the text is what follows the name
 };
-
-constexpr size_t kMaxSentence = 4096;  // of a message and of a hint
 
 Result<void> send_packet(int socket, const Header& header, std::string_view name, std::string_view text) {
     iovec parts[] = {{const_cast<Header*>(&header), sizeof header},
@@ -55,15 +54,13 @@ Result<std::pair<Stream, Stream>> Stream::make_pair() {
 }
 
 Result<void> Stream::send(const Item& item) const {
-    const Header header{item.word, item.mode, 0, static_cast<uint32_t>(item.name.size())};
+    const Header header{item.word, item.mode, static_cast<uint32_t>(item.name.size())};
     return send_packet(fd_.get(), header, item.name, item.text);
 }
 
 void Stream::send_failure(const Error& error) const {
-    const std::string_view message = std::string_view(error.message).substr(0, kMaxSentence);
-    const std::string_view hint = std::string_view(error.hint).substr(0, kMaxSentence);
-    const Header header{Word::failed, 0, error.code, static_cast<uint32_t>(message.size())};
-    [[maybe_unused]] const Result<void> sent = send_packet(fd_.get(), header, message, hint);
+    const ErrorPacket packet(error);
+    [[maybe_unused]] const Result<void> sent = send_packet(fd_.get(), {Word::failed, 0, 0}, "", packet.bytes());
 }
 
 Result<Item> Stream::receive() const {
@@ -79,9 +76,10 @@ Result<Item> Stream::receive() const {
     const std::string_view rest(buffer_.get() + sizeof header, size_t(length) - sizeof header);
     if (header.name_length > rest.size() || header.word > Word::failed) return cut_short();
     const Item item{header.word, header.mode, rest.substr(0, header.name_length), rest.substr(header.name_length)};
-    if (item.word == Word::failed && item.name.empty()) return cut_short();
-    if (item.word == Word::failed) return Error{header.code, printable(item.name), printable(item.text)};
-    return item;
+    if (item.word != Word::failed) return item;
+    const std::optional<Error> error = unpack_error(item.text);
+    if (!error || error->message.empty()) return cut_short();
+    return Error{error->code, printable(error->message), printable(error->hint)};
 }
 
 }  // namespace pinfold

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/error_packet.hpp"
 #include "base/strings.hpp"
 #include "process/supervise.hpp"
 
@@ -18,24 +19,21 @@ namespace pinfold {
 
 namespace {
 
-constexpr size_t kMaxText = 4096;  // of a message and of a hint: whole sentences, and no more than a packet holds
-
 // Both ends are the same program, so the packet is a plain struct.
 struct Wire {
     Message message = Message::failed;
-    int32_t code = 0;
     int32_t pid = 0;
     Readiness ready;
     PayloadEnd end{};
-    uint32_t message_length = 0;
-    uint32_t hint_length = 0;
-    char text[2 * kMaxText];  // left as it is: only what is used is sent
+    ErrorPacket error;
 };
 
-constexpr size_t kHeader = offsetof(Wire, text);
+constexpr size_t kHeader = offsetof(Wire, error);
+
+size_t size_of(const Wire& wire) { return kHeader + wire.error.size(); }
 
 Result<void> send_wire(int socket, const Wire& wire, int fd = -1) {
-    iovec part{const_cast<Wire*>(&wire), kHeader + wire.message_length + wire.hint_length};
+    iovec part{const_cast<Wire*>(&wire), size_of(wire)};
     msghdr header{};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
@@ -61,12 +59,6 @@ UniqueFd passed_descriptor(msghdr& header) {
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
     return UniqueFd(fd);
-}
-
-uint32_t copy_text(char* to, std::string_view text) {
-    const size_t length = std::min(text.size(), kMaxText);
-    std::memcpy(to, text.data(), length);
-    return static_cast<uint32_t>(length);
 }
 
 const char* name_of(Message message) {
@@ -136,11 +128,9 @@ Result<void> Channel::send_ended(const PayloadEnd& end) const {
 void Channel::send_failure(const Error& error) const noexcept {
     Wire wire;
     wire.message = Message::failed;
-    wire.code = error.code;
-    wire.message_length = copy_text(wire.text, error.message);
-    wire.hint_length = copy_text(wire.text + wire.message_length, error.hint);
+    wire.error.hold(error);
     // By write(2): a filter that allows no sockets may be in force already.
-    [[maybe_unused]] const ssize_t sent = ::write(fd_.get(), &wire, kHeader + wire.message_length + wire.hint_length);
+    [[maybe_unused]] const ssize_t sent = ::write(fd_.get(), &wire, size_of(wire));
 }
 
 void Channel::give_up_at(int timer, int signals) {
@@ -188,12 +178,11 @@ Result<std::optional<Packet>> Channel::receive() const {
         if (errno != EINTR) return errno_error("receive from the other process");
     }
     if (length == 0) return std::optional<Packet>();
-    if (size_t(length) < kHeader || size_t(length) < kHeader + wire.message_length + wire.hint_length) {
-        return plain_error("a message between pinfold's processes was cut short");
-    }
+    const std::string_view bytes(reinterpret_cast<const char*>(&wire), size_t(length));
+    std::optional<Error> error = bytes.size() < kHeader ? std::nullopt : unpack_error(bytes.substr(kHeader));
     Packet packet{wire.message, wire.pid, passed_descriptor(header), {}, wire.ready, wire.end};
-    packet.error = Error{wire.code, std::string(wire.text, wire.message_length),
-                         std::string(wire.text + wire.message_length, wire.hint_length)};
+    if (!error) return plain_error("a message between pinfold's processes was cut short");
+    packet.error = std::move(*error);
     return std::optional<Packet>(std::move(packet));
 }
 

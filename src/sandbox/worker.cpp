@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
+#include "base/error_packet.hpp"
 #include "base/fs.hpp"
 #include "base/process.hpp"
 #include "base/standard_streams.hpp"
@@ -19,32 +21,31 @@ namespace pinfold {
 
 namespace {
 
-// "CODE MESSAGE-LENGTH HINT-LENGTH\n", the two texts, then the answer. Whole or it is no answer: what is cut short is
-// shorter than its head says.
+// First whether it was done, then the answer or the error, each with its size. Whole or it is no answer: what is cut
+// short is shorter than that says.
+struct Head {
+    bool done;
+    size_t size;
+};
+
 void send(int fd, const Result<std::string>& result) {
-    const Error error = result ? Error{} : result.error();
-    const std::string none;
-    const std::string& answer = result ? *result : none;
-    const std::string head = concat(result ? "ok " : "failed ", error.code, ' ', error.message.size(), ' ',
-                                    error.hint.size(), ' ', answer.size(), '\n', error.message, error.hint);
+    const ErrorPacket error(result ? Error{} : result.error());
+    const std::string_view answer = result ? std::string_view(*result) : error.bytes();
+    const Head head{result.has_value(), answer.size()};
     // Where the reader is gone there is nobody to tell.
-    for (const std::string_view part : {std::string_view(head), std::string_view(answer)})
+    for (const std::string_view part : {std::string_view(reinterpret_cast<const char*>(&head), sizeof head), answer})
         (void)write_all(fd, part, "the answer").has_value();
 }
 
 Result<std::string> unwrap(std::string text) {
+    Head head{};
     const Error lost = plain_error("the process that supervised the sandbox was killed");
-    const size_t end = text.find('\n');
-    if (end == text.npos) return lost;
-    const std::vector<std::string_view> head = split(std::string_view(text).substr(0, end), ' ');
-    if (head.size() != 5) return lost;
-    const auto code = parse_number<int>(head[1]);
-    const auto message = parse_number<size_t>(head[2]), hint = parse_number<size_t>(head[3]);
-    const auto answer = parse_number<size_t>(head[4]);
-    const std::string_view rest = std::string_view(text).substr(end + 1);
-    if (!code || !message || !hint || !answer || rest.size() != *message + *hint + *answer) return lost;
-    if (head[0] == "ok") return std::move(text.erase(0, end + 1));  // it may be long
-    return Error{*code, std::string(rest.substr(0, *message)), std::string(rest.substr(*message, *hint))};
+    if (text.size() < sizeof head) return lost;
+    std::memcpy(&head, text.data(), sizeof head);
+    text.erase(0, sizeof head);
+    if (text.size() != head.size) return lost;
+    if (head.done) return text;
+    return unpack_error(text).value_or(lost);
 }
 
 // The caller's handlers are for its own affairs, and its mask may hold back what must end us.
