@@ -18,6 +18,8 @@ RootRequest plan_root(const Spec& spec, const PlanOptions& options) {
         {"private", MS_PRIVATE}, {"slave", MS_SLAVE}, {"shared", MS_SHARED}, {"unbindable", MS_UNBINDABLE}};
     RootRequest root;
     root.path = spec.root.path.starts_with('/') ? spec.root.path : concat(options.bundle, "/", spec.root.path);
+    if (options.sandbox) root.made = options.sandbox->root;
+    if (options.sandbox && !options.sandbox->root_path.empty()) root.path = options.sandbox->root_path;
     root.readonly = spec.root.readonly;
     root.pivot = options.pivot;
     std::string propagation = spec.linux_.rootfs_propagation;
@@ -149,7 +151,9 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     if (new_user) plan.id_maps = plan_id_maps(config.uid_mappings, config.gid_mappings, host);
     plan.parent_opens_sources = new_user && host.is_root();
     plan.protect_binary = binary_is_reachable(plan.id_maps, host);
-    if (options.new_keyring) plan.keyring = keyring_name(options.id);
+    // A user can have few keyrings, and needs them elsewhere: a sandbox takes one only if its profile lets it at keys.
+    const bool is_keyless = options.sandbox && forbids_keys(options.sandbox->profile);
+    if (options.new_keyring && !is_keyless) plan.keyring = keyring_name(options.id);
     for (const auto& [name, device] : config.net_devices) {
         plan.net_devices.push_back({name, device.name.empty() ? name : device.name});
     }
@@ -173,6 +177,8 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     if (host.is_root()) plan.cgroup.owner = plan_group_owner(spec, plan);
     plan.hooks = spec.hooks;
     plan.seccomp = config.seccomp;
+    if (options.sandbox) plan.sandbox_init = options.sandbox->init;
+    if (options.sandbox) plan.seccomp = options.sandbox->profile;
     return plan;
 }
 

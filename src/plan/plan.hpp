@@ -31,6 +31,25 @@
 namespace pinfold {
 
 // What the command line adds to the config.
+// A first process of pinfold's own, which starts the payload and keeps the sandbox around it.
+struct SandboxInitPlan {
+    bool payload = true;                               // false: it only keeps the sandbox, for exec
+    bool waits = false;                                // until files were copied in
+    bool alone = false;                                // it outlives the process that started it
+    std::optional<std::chrono::nanoseconds> lifetime;  // until it ends by itself
+    std::optional<std::chrono::nanoseconds> deadline;  // of the payload, should its supervisor not keep it
+    std::string script_path;                           // a file to write as the payload's user; empty: none
+    std::string script;
+};
+
+// What only a sandbox has, besides its configuration.
+struct SandboxParts {
+    MadeRoot root;
+    std::string root_path;  // what that lies over; empty: nothing
+    SandboxInitPlan init;
+    Seccomp profile;  // instead of the configuration's: one that reports, or records
+};
+
 struct PlanOptions {
     std::string id;
     std::string bundle;  // absolute
@@ -40,6 +59,7 @@ struct PlanOptions {
     bool new_keyring = true;
     unsigned preserve_fds = 0;
     bool receipt = false;  // is to be read before the program is executed, whatever the config says
+    std::optional<SandboxParts> sandbox{};
 };
 
 // Of what `pinfold sandbox` has made.
@@ -90,17 +110,6 @@ struct ProcessPlan {
     std::optional<winsize> window;
     unsigned preserve_fds = 0;
     bool pauses_before_exec = false;  // until it was read back what it has become
-};
-
-// A first process of pinfold's own, which starts the payload and keeps the sandbox around it.
-struct SandboxInitPlan {
-    bool payload = true;                               // false: it only keeps the sandbox, for exec
-    bool waits = false;                                // until files were copied in
-    bool alone = false;                                // it outlives the process that started it
-    std::optional<std::chrono::nanoseconds> lifetime;  // until it ends by itself
-    std::optional<std::chrono::nanoseconds> deadline;  // of the payload, should its supervisor not keep it
-    std::string script_path;                           // a file to write as the payload's user; empty: none
-    std::string script;
 };
 
 struct Plan {

@@ -102,7 +102,7 @@ private:
 
 class ChildSide : public Handshake {
 public:
-    using Handshake::Handshake;
+    ChildSide(Channel channel, const Topics& topics) : Handshake(std::move(channel), topics) {}
 
     Result<pid_t> await_go();  // our own pid, as the host sees it
     Result<void> mark(int cgroup_namespace);

@@ -154,7 +154,7 @@ std::string profile_of(const SandboxJob& job) {
 }
 
 Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, const HostFacts& host,
-                               const std::string& id) {
+                               const std::string& id, bool stays) {
     TRY(check_resource_limits(job.limits));
     JobConfig config;
     GenerateOptions options;
@@ -190,15 +190,16 @@ Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, 
     config.sandbox_init.waits = !job.copy_in.empty() || job.network == Network::pasta;
     if (!job.script_name.empty()) config.sandbox_init.script_path = concat(kWorkspace, '/', job.script_name);
     config.sandbox_init.script = job.script;
+    config.sandbox_init.alone = stays;
+    config.sandbox_init.payload = !stays || !config.spec.process->args.empty();
+    if (stays) config.sandbox_init.lifetime = job.lifetime;
+    else config.sandbox_init.deadline = timeout_of(job);
     return config;
 }
 
-Result<Plan> plan_job(const JobConfig& job, const PlanOptions& options, const HostFacts& host) {
-    Plan plan = TRY(make_plan(job.spec, options, host));
-    plan.root.made = job.root;
-    if (job.root.over_directory) plan.root.path = concat("/proc/self/fd/", job.root_source.get());
-    plan.sandbox_init = job.sandbox_init;
-    return plan;
+std::chrono::nanoseconds timeout_of(const SandboxJob& job) {
+    const std::chrono::duration<double> seconds(job.limits.timeout_seconds);
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(seconds);
 }
 
 }  // namespace pinfold

@@ -1,6 +1,7 @@
 // From a job to a container: its configuration, its root, its init.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,10 @@ struct JobConfig {
     std::vector<UniqueFd> sources;  // of binds, which the configuration names by number
 };
 
+// One that stays has a lifetime, if that is limited, and no deadline; and perhaps no payload.
 Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, const HostFacts& host,
-                               const std::string& id);
+                               const std::string& id, bool stays);
 
-// The plan of that container: what only a sandbox has is put in here.
-Result<Plan> plan_job(const JobConfig& job, const PlanOptions& options, const HostFacts& host);
+std::chrono::nanoseconds timeout_of(const SandboxJob& job);
 
 }  // namespace pinfold

@@ -98,12 +98,7 @@ Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting
     const std::optional<uint64_t> longest = longest_life(setting.policies);
     if (!job.lifetime && longest) job.lifetime = std::chrono::seconds(std::min(*longest, kLongestLife));
     if (job.lifetime) job.limits.timeout_seconds = std::chrono::duration<double>(*job.lifetime).count();
-    PreparedJob prepared = TRY(prepare_job(job, setting));
-    Plan& plan = prepared.plan;
-    plan.seccomp = prepared.config.spec.linux_.seccomp;  // nobody stays to listen
-    plan.sandbox_init->alone = true;
-    plan.sandbox_init->payload = !plan.process.args.empty();
-    plan.sandbox_init->lifetime = job.lifetime;
+    PreparedJob prepared = TRY(prepare_job(job, setting, true));
     prepared.streams.streams = TRY(null_streams());
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::optional<Pasta> network;
@@ -112,7 +107,7 @@ Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting
     running.state->unlock();
     running.commit();
     if (network) network->release();
-    return plan.id;
+    return prepared.plan.id;
 }
 
 Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, bool only_tell) {

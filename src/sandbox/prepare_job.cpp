@@ -58,20 +58,26 @@ Result<void> check_count_root(const Policies& policies, const std::string& state
         "leave out --root"};
 }
 
-Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const SandboxSetting& setting,
-                            const Policies& policies) {
+Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const SandboxSetting& setting, bool stays) {
+    const Policies& policies = setting.policies;
     TRY(check_count_root(policies, setting.state_root));
     TRY(check_request(policies, request_of(job)));
     Transfers transfers = TRY(Transfers::open(job, policies));
     const HostFacts host = TRY(gather_host_facts());
-    JobConfig config = TRY(build_config(job, policies, host, id));
-    Plan plan = TRY(
-        plan_job(config, {.id = id, .bundle = "/", .cgroup_manager = setting.cgroup_manager, .receipt = true}, host));
-    if (setting.recorder != nullptr) plan.seccomp = setting.recorder->watched();
-    if (forbids_keys(plan.seccomp)) plan.keyring.clear();  // a user can have few of them, and needs them elsewhere
+    JobConfig config = TRY(build_config(job, policies, host, id, stays));
+    const Seccomp profile = setting.recorder != nullptr ? setting.recorder->watched() : *config.spec.linux_.seccomp;
+    SandboxParts parts{.root = config.root, .init = config.sandbox_init};
+    if (config.root.over_directory) parts.root_path = concat("/proc/self/fd/", config.root_source.get());
+    parts.profile = stays ? profile : with_reporting(profile);
+    Plan plan = TRY(make_plan(config.spec,
+                              {.id = id,
+                               .bundle = "/",
+                               .cgroup_manager = setting.cgroup_manager,
+                               .receipt = true,
+                               .sandbox = std::move(parts)},
+                              host));
     TRY(require_state_root(setting.state_root));  // whoever could change it could change the filters that it holds
-    SeccompFilter filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, seccomp_cache(setting)));
-    plan.seccomp = with_reporting(*plan.seccomp);
+    SeccompFilter filter = TRY_IN("seccomp", compile_seccomp_cached(profile, seccomp_cache(setting)));
     JobStreams streams = TRY(make_streams({job.input, job.capture, job.output_limit, plan.stream_owner}));
     return PreparedJob{.config = std::move(config),
                        .plan = std::move(plan),
@@ -82,19 +88,14 @@ Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const 
 
 }  // namespace
 
-std::chrono::nanoseconds timeout_of(const SandboxJob& job) {
-    const std::chrono::duration<double> seconds(job.limits.timeout_seconds);
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(seconds);
-}
-
 std::string seccomp_cache(const SandboxSetting& setting) { return concat(setting.state_root, "/.seccomp"); }
 
 // What was refused is logged, and what is about to be started: if that cannot be, it is not.
-Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting) {
+Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting, bool stays) {
     const std::string id = job.name.empty() ? TRY(make_up_name()) : job.name;
     TRY(check_container_id(id));
     AuditTrail trail = TRY(open_trail(setting.policies, setting.audit));
-    Result<PreparedJob> prepared = prepare(id, job, setting, setting.policies);
+    Result<PreparedJob> prepared = prepare(id, job, setting, stays);
     if (!prepared) {
         const bool refused = prepared.error().code == kPolicyRefusal && trail.is_on();
         if (refused) append_or_warn(trail, {"policy", id, "", {{"refused", json_quoted(prepared.error().message)}}});

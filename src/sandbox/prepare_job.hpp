@@ -1,7 +1,6 @@
 // A job that is ready to be launched: everything is checked, opened, planned and compiled, and nothing is made yet.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
@@ -23,13 +22,13 @@ namespace pinfold {
 struct PreparedJob {
     JobConfig config;
     Plan plan;
-    SeccompFilter filter;  // the profile's own; the plan has the one that reports
+    SeccompFilter filter;  // the profile's own; that of the plan reports, if somebody stays to listen
     Transfers transfers;
     AuditTrail audit;
     JobStreams streams;
 };
 
-Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting);
+Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting, bool stays = false);
 
 // Where a policy limits their number: counted while nobody else is, and nobody else is until the descriptor is closed,
 // by when the state of the new one is to be there.
@@ -41,7 +40,6 @@ LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared,
                              std::optional<Pasta>& network);
 Result<InsideOf> inside_of_sandbox_init(pid_t sandbox_init, const Plan& plan);
 
-std::chrono::nanoseconds timeout_of(const SandboxJob& job);
 std::string seccomp_cache(const SandboxSetting& setting);
 
 }  // namespace pinfold

@@ -27,7 +27,6 @@ void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t sandbox_init
 }
 
 Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared, const SandboxSetting& setting) {
-    prepared.plan.sandbox_init->deadline = timeout_of(job);
     const Plan& plan = prepared.plan;
     const SignalForwarder signals = TRY(SignalForwarder::create());
     std::optional<Pasta> network;

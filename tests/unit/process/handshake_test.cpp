@@ -64,15 +64,14 @@ Result<void> speak_as_parent(ParentSide& side, const Topics& topics, Child child
     if (topics.joiner_waits) TRY(side.go());
     if (topics.mark) CHECK(TRY(side.mark()));
     if (topics.joiner_terminal) CHECK(TRY(side.terminal()));
-    std::vector<Child> cloners;
+    std::vector<Child> children;  // each cloned by the one before
+    children.push_back(std::move(child));
     const auto take_over = [&]() -> Result<void> {
-        Child born = TRY(side.born(child.pidfd.get()));
-        cloners.push_back(std::move(child));
-        child = std::move(born);
+        children.push_back(TRY(side.born(children.back().pidfd.get())));
         return {};
     };
     if (topics.joiner) TRY(take_over());
-    TRY(side.go(child.pid()));
+    TRY(side.go(children.back().pid()));
     if (topics.host_hooks) {
         TRY(side.mounted());
         TRY(side.go());
@@ -80,7 +79,7 @@ Result<void> speak_as_parent(ParentSide& side, const Topics& topics, Child child
     if (topics.terminal) CHECK(TRY(side.terminal()));
     if (topics.takes_over) {
         TRY(take_over());
-        TRY(side.go(child.pid()));
+        TRY(side.go(children.back().pid()));
     }
     if (topics.waits_for_start) return side.created(-1);
     return side.ready();
