@@ -1,6 +1,8 @@
 // For verbs that change containers: their event is in the log before they begin, or they do not begin.
 #pragma once
 
+#include <type_traits>
+
 #include "audit/log.hpp"
 #include "cli/options.hpp"
 #include "pinfold/result.hpp"
@@ -20,6 +22,13 @@ Result<int> audited(const AuditTrail& trail, const AuditEvent& event, Work work)
     Result<int> done = work();
     if (!done) append_failure(trail, event, done.error());
     return done;
+}
+
+// The same for an event that is only made where there is a log: it may take the digest of a config.
+template <class Work, class MakeEvent>
+requires std::is_invocable_r_v<AuditEvent, MakeEvent> Result<int> audited(const AuditTrail& trail, MakeEvent make_event,
+                                                                          Work work) {
+    return trail.is_on() ? audited(trail, make_event(), work) : work();
 }
 
 template <class Work>

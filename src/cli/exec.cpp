@@ -135,7 +135,8 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
         const bool relayed = state.record.annotations.contains(kSandboxAnnotation) && !plan.process.terminal;
         return relayed ? run_exec_relayed(request) : exec_in_container(request);
     };
-    return trail.is_on() ? audited(trail, event_of(options, config, overrides.process), exec) : exec();
+    return audited(
+        trail, [&] { return event_of(options, config, overrides.process); }, exec);
 }
 
 }  // namespace pinfold

@@ -44,6 +44,12 @@ LaunchOptions launch_options(const RunOptions& options, const CommandLine& line)
     return launch;
 }
 
+LaunchOptions launch_options(const RunOptions& options, const CommandLine& line, const AuditTrail& trail) {
+    LaunchOptions launch = launch_options(options, line);
+    launch.on_receipt = require_and_log(trail, options.id);
+    return launch;
+}
+
 Result<HostFacts> facts_for(const GlobalOptions& global) {
     HostFacts facts = TRY(gather_host_facts());
     if (global.cgroup_manager == CgroupManager::systemd) {
@@ -59,16 +65,8 @@ AuditEvent event_of(const std::string& name, const NewContainer& container) {
             {{"bundle", json_quoted(container.record.bundle)}, {"args", json_list(container.plan.process.args)}}};
 }
 
-template <class Launch>
-Result<int> launch_audited(const std::string& name, const NewContainer& container, const CommandLine& line,
-                           Launch launch) {
-    const AuditTrail trail = TRY(open_audit(line));
-    if (!trail.is_on()) return launch(trail);
-    return audited(trail, event_of(name, container), [&] { return launch(trail); });
-}
-
-template <class Launch>
-Result<int> with_plan(const std::string& name, const RunOptions& options, const CommandLine& line, Launch launch) {
+// Parse, protect, plan. Only a dry run does without protection, and without a container.
+Result<NewContainer> plan_container(const RunOptions& options, const CommandLine& line) {
     TRY(check_container_id(options.id));
     std::string bundle = TRY(absolute(options.bundle));
     const std::string file = options.config.empty() ? concat(bundle, "/config.json") : options.config;
@@ -79,44 +77,45 @@ Result<int> with_plan(const std::string& name, const RunOptions& options, const 
     if (!options.dry_run) TRY(check_input(options.child, *spec.process));
     const HostFacts facts = TRY(facts_for(line.global));
     Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts));
-    if (options.dry_run) {
-        TRY(print(dump_plan(plan, launch_options(options, line))));
-        return 0;
-    }
     // Before the audit log is written to, or its second start would log the event again.
-    TRY(protect_binary(plan, line.argv));
+    if (!options.dry_run) TRY(protect_binary(plan, line.argv));
     ContainerRecord record = make_record(plan, spec, std::move(spec.annotations));
-    spec = Spec();  // what it said is in the plan; a large one is not held twice
-    const NewContainer container{std::move(plan), std::move(record), std::move(config)};
-    return launch_audited(name, container, line, [&](const AuditTrail& trail) {
-        LaunchOptions how = launch_options(options, line);
-        how.on_receipt = require_and_log(trail, options.id);
-        return launch(container, how, trail);
-    });
+    return NewContainer{std::move(plan), std::move(record), std::move(config)};
+}
+
+Result<int> tell(const NewContainer& container, const RunOptions& options, const CommandLine& line) {
+    TRY(print(dump_plan(container.plan, launch_options(options, line))));
+    return 0;
 }
 
 }  // namespace
 
 Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
-    const auto run = [](const NewContainer& container, const LaunchOptions& launch, const AuditTrail& trail) {
-        Result<int> ended = run_container(container, launch);
-        if (ended && !launch.child.detach) {
-            append_or_warn(trail, {"end", container.record.id, "", {{"exit_code", std::to_string(*ended)}}});
-        }
-        return ended;
+    const NewContainer container = TRY(plan_container(options, line));
+    if (options.dry_run) return tell(container, options, line);
+    const AuditTrail trail = TRY(open_audit(line));
+    const auto run = [&]() -> Result<int> {
+        const int exit_code = TRY(run_container(container, launch_options(options, line, trail)));
+        if (!options.child.detach)
+            append_or_warn(trail, {"end", options.id, "", {{"exit_code", std::to_string(exit_code)}}});
+        return exit_code;
     };
-    return with_plan("run", options, line, run);
+    return audited(
+        trail, [&] { return event_of("run", container); }, run);
 }
 
-Result<int> verb_create(const RunOptions& options, const CommandLine& line) {
-    RunOptions background = options;
-    background.child.detach = true;
-    const auto create = [](const NewContainer& container, const LaunchOptions& launch,
-                           const AuditTrail&) -> Result<int> {
-        TRY(create_container(container, launch));
+Result<int> verb_create(const RunOptions& wanted, const CommandLine& line) {
+    RunOptions options = wanted;
+    options.child.detach = true;
+    const NewContainer container = TRY(plan_container(options, line));
+    if (options.dry_run) return tell(container, options, line);
+    const AuditTrail trail = TRY(open_audit(line));
+    const auto create = [&]() -> Result<int> {
+        TRY(create_container(container, launch_options(options, line, trail)));
         return 0;
     };
-    return with_plan("create", background, line, create);
+    return audited(
+        trail, [&] { return event_of("create", container); }, create);
 }
 
 }  // namespace pinfold

@@ -238,10 +238,10 @@ Result<RunningContainer> launch_once(const Launch& how, OomCount& oom) {
 // Whether the container could be created with another memory limit. Its hooks do not run, nobody hears of it, and
 // nothing of it is left.
 bool starts_with(uint64_t limit, const Launch& how) {
-    const Plan plan = with_memory_limit(how.container.plan, limit);
     LaunchOptions options = how.options;
     options.child = {.seccomp_cache = options.child.seccomp_cache, .detach = true};
-    const NewContainer container{plan, how.container.record, how.container.config};
+    const NewContainer container{with_memory_limit(how.container.plan, limit), how.container.record,
+                                 how.container.config};
     PoststopHooks no_hooks(container.plan.hooks.poststop, container.record);
     OomCount ignored;
     return launch_once({container, options, how.signals, no_hooks, true}, ignored).has_value();

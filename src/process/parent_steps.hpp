@@ -40,7 +40,7 @@ ContainerRecord make_record(const Plan& plan, const Spec& spec, StringMap annota
 
 // What is remembered of the container; the configuration's text is kept beside it.
 struct NewContainer {
-    const Plan& plan;
+    Plan plan;
     ContainerRecord record;
     std::string config;
 };
