@@ -90,9 +90,11 @@ TEST_CASE(
         {"\xc2\x9f", "\\xc2\\x9f", "\\u009f"},
         {"\xd8\x9c", "\\xd8\\x9c", "\\u061c"},
         {"\xe2\x80\xa8", "\\xe2\\x80\\xa8", "\\u2028"},
+        // NOLINTBEGIN(misc-misleading-bidirectional): to be misled by none of them is what is tested
         {"\xe2\x80\xaa", "\\xe2\\x80\\xaa", "\\u202a"},
         {"\xe2\x80\xae", "\\xe2\\x80\\xae", "\\u202e"},
         {"\xe2\x81\xa6", "\\xe2\\x81\\xa6", "\\u2066"},
+        // NOLINTEND(misc-misleading-bidirectional)
         {"\xe2\x81\xa9", "\\xe2\\x81\\xa9", "\\u2069"},
         {"\x9b", "\\x9b", "\xef\xbf\xbd"},
         {"\xff", "\\xff", "\xef\xbf\xbd"},
