@@ -25,8 +25,8 @@ struct ThreadCapabilities {
     uint64_t inheritable = 0;
 };
 
-Result<ThreadCapabilities> own_capabilities() {
-    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+Result<ThreadCapabilities> capabilities_of(pid_t pid) {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, pid};
     __user_cap_data_struct data[2]{};
     if (::syscall(SYS_capget, &header, data) != 0) return errno_error("capget");
     const auto both = [](uint32_t low, uint32_t high) { return uint64_t{low} | uint64_t{high} << 32; };
@@ -67,7 +67,14 @@ std::vector<std::string> capability_names() {
     }
 }
 
-Result<uint64_t> own_permitted_capabilities() { return TRY(own_capabilities()).permitted; }
+Result<uint64_t> own_permitted_capabilities() { return permitted_capabilities(0); }
+
+Result<uint64_t> permitted_capabilities(pid_t pid) { return TRY(capabilities_of(pid)).permitted; }
+
+Result<void> drop_capabilities(uint64_t dropped) {
+    const ThreadCapabilities own = TRY(capabilities_of(0));
+    return set_thread_capabilities(own.effective & ~dropped, own.permitted & ~dropped, own.inheritable & ~dropped);
+}
 
 Result<void> drop_bounding_set(uint64_t keep) {
     for (int capability = 0; capability < 64; ++capability) {
@@ -99,7 +106,7 @@ Result<void> apply_capabilities(const CapabilitySets& sets) {
 }
 
 SetAsideCapabilities::SetAsideCapabilities() {
-    const Result<ThreadCapabilities> own = own_capabilities();
+    const Result<ThreadCapabilities> own = capabilities_of(0);
     if (!own) return;
     effective_ = own->effective;
     permitted_ = own->permitted;

@@ -1,6 +1,8 @@
 // The five capability sets, as bit masks.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +28,12 @@ std::vector<std::string> capability_names();
 
 // What the caller itself may pass on.
 Result<uint64_t> own_permitted_capabilities();
+
+// Of another process; 0: the caller.
+Result<uint64_t> permitted_capabilities(pid_t pid);
+
+// These, out of all sets but the bounding one.
+Result<void> drop_capabilities(uint64_t dropped);
 
 // Bounding comes first, while CAP_SETPCAP is still there; the rest last, after the change of user.
 Result<void> drop_bounding_set(uint64_t keep);

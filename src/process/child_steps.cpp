@@ -151,6 +151,15 @@ Result<void> keep_only(ChildContext& context, int place) {
 
 bool waits_for_start(const ChildRequest& request) { return request.waits_for_start; }
 
+bool waits_beside_others(const ChildRequest& request) { return request.waits_for_start || has_start_hooks(request); }
+
+// From here on programs of the container's may run beside us, hooks or those of exec, and with CAP_SYS_PTRACE they can
+// have whatever we have: so there is neither a right of the host's nor a word of our caller's.
+Result<void> lower_capabilities(ChildContext& context) {
+    wipe(context.words);
+    return set_waiting_capabilities(context);
+}
+
 // A created container: it holds no descriptor but its streams, the preserved ones and the socket on which `start`
 // will speak to it, so that nothing of the host's can be reached through it, however long it waits.
 Result<void> await_start(ChildContext& context) {
@@ -163,19 +172,19 @@ Result<void> await_start(ChildContext& context) {
         if (errno != EINTR) return errno_error("wait for start");
     }
     context.handshake.go_on_over(UniqueFd(connection));
+    ::close(place);
     return {};
 }
 
 Actions tell_start(const ChildRequest&) { return {"wait for the container's start"}; }
 
-bool has_start_hooks(const ChildRequest& request) {
-    return request.plan != nullptr && !request.plan->hooks.start_container.empty();
-}
-
-// As part of start, inside, as the payload's user.
+// As part of start, inside, as the payload's user. They are programs of the image: nothing of the host's is open in the
+// process beside them, and if that has more rights than they, they may not trace it.
 Result<void> run_start_hooks(ChildContext& context) {
+    TRY(close_all_but(std::array{context.handshake.channel().fd()}, 3 + context.process().preserve_fds));
     return run_hooks("startContainer", context.plan().hooks.start_container,
-                     hook_state(*context.record, Status::created, context.host_pid));
+                     hook_state(*context.record, Status::created, context.host_pid), -1,
+                     kept_capabilities(context.request) != 0);
 }
 
 Actions tell_start_hooks(const ChildRequest& request) {
@@ -250,6 +259,7 @@ constexpr ChildStep kBecomePayload[] = {
     {"user", always, change_user, tell_user},
     {"executable", asks<&ProcessPlan::args>, find_program, tell_program},
     {"descriptors", always, drop_inherited, tell_descriptors},
+    {"waiting rights", waits_beside_others, lower_capabilities, tell_waiting_capabilities},
     {"start", waits_for_start, await_start, tell_start},
     {"hooks", has_start_hooks, run_start_hooks, tell_start_hooks},
     {"sandbox init", asks<&Plan::sandbox_init>, stay_as_init, tell_sandbox_init},
@@ -278,7 +288,7 @@ constexpr ChildStep kOutside[] = {
     {"streams", always, hide_and_take_streams, tell_streams},
     {"no new privileges", asks<&ProcessPlan::no_new_privileges>, forbid_new_privileges, tell_no_new_privileges},
     {"Landlock", asks<&ProcessPlan::landlock>, enter_landlock, tell_landlock},
-    {"capabilities", always, set_capabilities_outside, tell_capabilities_outside},
+    {"capabilities", always, set_waiting_capabilities, tell_waiting_capabilities},
     {"clone", always, clone_inside, tell_clone_inside},
 };
 

@@ -57,7 +57,7 @@ struct ChildContext {
     OpenedTrees trees;
     UniqueFd start_socket;   // empty: do not wait for `start`
     UniqueFd pid_namespace;  // to be entered when all else is set up; empty: we are where we belong
-    ArgvRegion words;        // for then
+    ArgvRegion words;        // our caller's, to be wiped where others could read them
     std::optional<SandboxInitContext> sandbox_init;  // where the plan has one
     const ContainerRecord* record = nullptr;         // for hooks
     pid_t host_pid = 0;                              // our own, as the host sees it; the parent says it

@@ -152,6 +152,18 @@ Result<ExecContext> make_context(const ExecRequest& request, int init, ChildSide
     return context;
 }
 
+// A container that waits for its start may have more rights than its programs will, to load its filter with; one that
+// can trace it would have them too.
+Result<void> check_tracing(const ContainerState& state, const CapabilitySets& sets) {
+    const uint64_t tracing = capability_bit("CAP_SYS_PTRACE").value_or(0);
+    if (state.status != Status::created || (sets.bounding & tracing) == 0) return {};
+    if ((TRY(permitted_capabilities(state.pid)) & ~sets.bounding) == 0) return {};
+    return plain_error(concat(quoted(state.record.id),
+                              " waits for its start with the right to load its filter, which a program with "
+                              "CAP_SYS_PTRACE could take over"))
+        .with_hint("start it first, or set process.noNewPrivileges");
+}
+
 Result<UniqueFd> open_group(const ContainerRecord& record, const std::string& path) {
     const std::string name = record.cgroup.mount + path;
     return TRY_IN("cgroup", open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY));
@@ -241,9 +253,11 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     handshake.give_up_at(request.deadline, request.signals);
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     if (!init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
+    TRY(check_tracing(state, plan.process.capabilities));
     ExecContext context = TRY(make_context(request, init.get(), std::move(childs)));
     StartedExec started = TRY(come_in_by_joiner(request, handshake, std::move(context)));
     const Child& child = started.child;
+    if (request.on_born) TRY(request.on_born(child, started.mark.get()));
     PidFile pid_file =
         TRY(take_step("pid file", [&] { return PidFile::write(request.options.pid_file, child.pid()); }));
     TRY(send_pidfd(child, request.options.pidfd_socket));

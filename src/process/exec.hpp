@@ -1,6 +1,7 @@
 // A further process in a container that exists.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "plan/plan.hpp"
@@ -22,6 +23,8 @@ struct ExecRequest {
     ReceiptHandler on_receipt{};       // where one was planned
     int deadline = -1;                 // a timer, after which it is given up with ETIME
     int signals = -1;                  // a signalfd that may ask us to end
+    // What is to be done before it may become its program; `mark` is its cgroup namespace, if the plan says so.
+    std::function<Result<void>(const Child& child, int mark)> on_born{};
 };
 
 struct StartedExec {

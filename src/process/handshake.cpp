@@ -6,17 +6,30 @@
 #include <unistd.h>
 
 #include <iterator>
+#include <string_view>
 
+#include "base/strings.hpp"
 #include "process/pause_point.hpp"
 
 namespace pinfold {
 
 namespace {
 
+// Of a descriptor that came from the child's side: somebody else may have put another thing in its place.
+Result<void> require_kind(int fd, std::string_view kind) {
+    char link[64];
+    const ssize_t length = ::readlink(concat("/proc/self/fd/", fd).c_str(), link, sizeof link);
+    if (length > 0 && std::string_view(link, size_t(length)) == kind) return {};
+    return plain_error(concat("a descriptor of the process that was started is no ", kind));
+}
+
 // A filter is loaded last, so the child has said beforehand which descriptor its listener will have.
 Result<UniqueFd> take_listener(int pidfd, int number) {
     UniqueFd listener(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0)));
-    if (listener) return listener;
+    if (listener) {
+        TRY(require_kind(listener.get(), "anon_inode:seccomp notify"));
+        return listener;
+    }
     return errno_error("take the listener out of the process: pidfd_getfd")
         .with_hint("it takes CAP_SYS_PTRACE over the container's user");
 }
@@ -103,6 +116,7 @@ Result<void> ParentSide::ready() {
 
 Result<UniqueFd> ParentSide::payload(const ReadyChild& child) {
     const Packet packet = TRY(hear(Message::ready));
+    if (packet.fd) TRY(require_kind(packet.fd.get(), "anon_inode:[userfaultfd]"));
     const ChildMemory memory{child.pid, child.pidfd};
     UniqueFd listener;
     if (const PausePlace place{packet.ready.listener.place.word, packet.fd.get()}; place.word != 0) {

@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "base/strings.hpp"
+#include "kernel/capabilities.hpp"
 #include "kernel/child_guard.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "process/payload_steps.hpp"
@@ -38,12 +39,19 @@ Result<UniqueFd> state_file(const std::string& state) {
     return file;
 }
 
+// Not even by executing a program: root gets all that is in the bounding set.
+bool give_up_tracing() {
+    const uint64_t tracing = capability_bit("CAP_SYS_PTRACE").value_or(0);
+    return drop_bounding_set(~tracing) && drop_capabilities(tracing);
+}
+
 // In a session of its own, so that whatever it starts can be ended with it. Nothing of ours stays open in it.
-[[noreturn]] void become_hook(const Hook& hook, int input, int output) {
+[[noreturn]] void become_hook(const Hook& hook, int input, int output, bool forbids_tracing) {
     ::setsid();
     reset_signals();
-    const bool ready = ::dup2(input, STDIN_FILENO) >= 0 && ::dup2(output, STDOUT_FILENO) >= 0 &&
-                       ::dup2(output, STDERR_FILENO) >= 0 && ::close_range(3, UINT_MAX, 0) == 0;
+    const bool ready = (!forbids_tracing || give_up_tracing()) && ::dup2(input, STDIN_FILENO) >= 0 &&
+                       ::dup2(output, STDOUT_FILENO) >= 0 && ::dup2(output, STDERR_FILENO) >= 0 &&
+                       ::close_range(3, UINT_MAX, 0) == 0;
     if (ready) {
         const Error error = execute(hook.path, hook.args.empty() ? std::vector{hook.path} : hook.args, hook.env);
         // Not in the words of the error: they stand for a payload that is missing.
@@ -116,13 +124,13 @@ Result<void> RunningHook::await(const Hook& hook, int signal_fd) {
     return check_end();
 }
 
-Result<void> run_hook(const Hook& hook, const std::string& state, int signal_fd) {
+Result<void> run_hook(const Hook& hook, const std::string& state, int signal_fd, bool forbids_tracing = false) {
     const UniqueFd input = TRY(state_file(state));
     Pipe output = TRY(make_pipe(" for the output"));
     if (::fcntl(output.from.get(), F_SETFL, O_NONBLOCK) != 0) return errno_error("fcntl");
     const pid_t pid = ::fork();
     if (pid < 0) return errno_error("fork");
-    if (pid == 0) become_hook(hook, input.get(), output.to.get());
+    if (pid == 0) become_hook(hook, input.get(), output.to.get(), forbids_tracing);
     ChildGuard child(pid);
     output.to.reset();
     UniqueFd pidfd = open_pidfd(pid);
@@ -140,10 +148,11 @@ std::string hook_state(const ContainerRecord& record, Status status, pid_t pid) 
     return state_to_json({.record = record, .status = status, .pid = pid});
 }
 
-Result<void> run_hooks(std::string_view kind, const std::vector<Hook>& hooks, const std::string& state, int signal_fd) {
+Result<void> run_hooks(std::string_view kind, const std::vector<Hook>& hooks, const std::string& state, int signal_fd,
+                       bool forbids_tracing) {
     for (size_t i = 0; i < hooks.size(); ++i) {
         log_debug(hook_name(kind, i, hooks[i]));
-        TRY_IN(hook_name(kind, i, hooks[i]), run_hook(hooks[i], state, signal_fd));
+        TRY_IN(hook_name(kind, i, hooks[i]), run_hook(hooks[i], state, signal_fd, forbids_tracing));
     }
     return {};
 }

@@ -17,8 +17,10 @@ std::string hook_state(const ContainerRecord& record, Status status, pid_t pid =
 // Runs them one after the other, each with the container's state on its standard input, in the namespaces of the
 // caller, until one fails: exit code not 0, or longer than its timeout. `kind` is the property's name in the
 // configuration. A signal that asks us to end, if signal_fd is one to read such from, ends the hook as well.
+// For those that could take over rights from the process beside them there is `forbids_tracing`: they do not get
+// CAP_SYS_PTRACE, nor can they.
 Result<void> run_hooks(std::string_view kind, const std::vector<Hook>& hooks, const std::string& state,
-                       int signal_fd = -1);
+                       int signal_fd = -1, bool forbids_tracing = false);
 
 // For the hooks after a container's end: a failure is a warning, and the next one is run all the same.
 void run_poststop_hooks(const std::vector<Hook>& hooks, const std::string& state);

@@ -180,7 +180,8 @@ Result<void> connect(ParentContext& context, const Topics& topics) {
     child.trees.mounts.resize(plan.mounts.size());
     child.setup = TRY(make_setup(plan.process, options.child));
     child.setup.streams = options.streams;
-    if (topics.takes_over) child.words = find_argv_region();
+    if (topics.takes_over || topics.waits_for_start || !plan.hooks.start_container.empty())
+        child.words = find_argv_region();
     if (plan.sandbox_init) context.ends->link = TRY(give_link(child));
     return {};
 }

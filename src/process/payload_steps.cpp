@@ -131,14 +131,6 @@ Result<ListenerOffer> offer_listener(const std::optional<SeccompFilter>& filter,
     return ListenerOffer{next.get(), {kListener.address()}};
 }
 
-// To load a filter without no_new_privs, and to take a deadline. Nothing else is left to do inside that needs any.
-uint64_t kept_capabilities(const ChildRequest& request) {
-    uint64_t kept = 0;
-    if (filters_first(request)) kept |= capability_bit("CAP_SYS_ADMIN").value_or(0);
-    if (sets_scheduler_inside(request)) kept |= capability_bit("CAP_SYS_NICE").value_or(0);
-    return kept;
-}
-
 }  // namespace
 
 Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const PayloadSetup& setup, ChildSide& handshake) {
@@ -403,7 +395,21 @@ Result<void> hide_and_take_streams(ChildContext& context) {
 
 Actions tell_streams(const ChildRequest&) { return {"not dumpable, with the payload's streams"}; }
 
-Result<void> set_capabilities_outside(ChildContext& context) {
+bool has_start_hooks(const ChildRequest& request) {
+    return request.plan != nullptr && !request.plan->hooks.start_container.empty();
+}
+
+// To load a filter without no_new_privs, and to take a deadline; and, where hooks run before that, to keep them from
+// taking these over. Nothing else is left to do that needs any.
+uint64_t kept_capabilities(const ChildRequest& request) {
+    uint64_t kept = 0;
+    if (filters_first(request)) kept |= capability_bit("CAP_SYS_ADMIN").value_or(0);
+    if (sets_scheduler_inside(request)) kept |= capability_bit("CAP_SYS_NICE").value_or(0);
+    if (kept != 0 && has_start_hooks(request)) kept |= capability_bit("CAP_SETPCAP").value_or(0);
+    return kept;
+}
+
+Result<void> set_waiting_capabilities(ChildContext& context) {
     const uint64_t kept = kept_capabilities(context.request) & TRY(own_permitted_capabilities());
     CapabilitySets sets = context.process().capabilities;
     sets.effective |= kept;
@@ -411,7 +417,7 @@ Result<void> set_capabilities_outside(ChildContext& context) {
     return apply_capabilities(sets);
 }
 
-Actions tell_capabilities_outside(const ChildRequest& request) {
+Actions tell_waiting_capabilities(const ChildRequest& request) {
     Actions actions = tell_capabilities(request);
     if (const uint64_t kept = kept_capabilities(request)) actions.push_back(concat("and, until execve, ", hex(kept)));
     return actions;

@@ -75,8 +75,11 @@ bool sets_scheduler_inside(const ChildRequest& request);
 Result<void> set_inherited_rlimits(ChildContext& context);
 Result<void> hide_and_take_streams(ChildContext& context);
 Actions tell_streams(const ChildRequest& request);
-Result<void> set_capabilities_outside(ChildContext& context);
-Actions tell_capabilities_outside(const ChildRequest& request);
+bool has_start_hooks(const ChildRequest& request);
+// What is needed besides the payload's own until all is done.
+uint64_t kept_capabilities(const ChildRequest& request);
+Result<void> set_waiting_capabilities(ChildContext& context);
+Actions tell_waiting_capabilities(const ChildRequest& request);
 bool keeps_capabilities(const ChildRequest& request);
 Result<void> start_session_inside(ChildContext& context);
 Result<void> claim_terminal_inside(ChildContext& context);

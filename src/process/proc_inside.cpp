@@ -3,9 +3,11 @@
 // that has an empty root, no descriptor but a socket, and no right but to mount.
 #include "process/proc_inside.hpp"
 
+#include <linux/magic.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -74,6 +76,10 @@ Result<UniqueFd> make_proc_inside(int pid_namespace, const FilesystemRequest& re
     const Child inside = TRY(expect_born(ends.first, pidfd));
     TRY(ends.first.send(Message::go));
     UniqueFd mount = TRY(expect(ends.first, Message::mount)).fd;
+    // Whoever lives there may have spoken in its place.
+    struct statfs info {};
+    if (::fstatfs(mount.get(), &info) != 0 || info.f_type != PROC_SUPER_MAGIC)
+        return plain_error("what was mounted in the joined pid namespace is no proc file system");
     return mount;
 }
 

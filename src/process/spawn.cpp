@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "kernel/init_process.hpp"
 #include "kernel/syscalls.hpp"
 #include "process/child_steps.hpp"
 #include "process/handshake.hpp"
@@ -78,6 +80,17 @@ UniqueFd take_pid_namespace(std::vector<OpenedNamespace>& namespaces) {
     Result<void> cloned = clone();
     if (!cloned) handshake.fail(in_step("clone", std::move(cloned).error()));
     ::_exit(0);
+}
+
+// Whoever lives where the new process is seen may have taken its end of the channel (CAP_SYS_PTRACE), and speak in its
+// place. So neither number nor descriptor is believed: both must be of one process, and that a child of ours. Of all
+// that can be named from in there, only the new one is.
+Result<void> require_own_child(pid_t pid, int pidfd) {
+    const Error forged =
+        plain_error("a process was named as pinfold's own that is not: somebody in the container spoke");
+    siginfo_t end{};
+    if (::waitid(P_PIDFD, id_t(pidfd), &end, WEXITED | WNOHANG | WNOWAIT) != 0) return forged;
+    return TRY(pid_of(pidfd)) == pid ? Result<void>() : forged;
 }
 
 }  // namespace
@@ -215,6 +228,7 @@ Result<Child> expect_born(const Channel& channel, int cloner_pidfd, int signal_f
         return plain_error("the container's process was killed while it was set up")
             .with_hint("was the memory limit too low?");
     Packet born = TRY(expect(channel, Message::born));
+    TRY(require_own_child(born.pid, born.fd.get()));
     return Child{ChildGuard(born.pid), std::move(born.fd)};
 }
 

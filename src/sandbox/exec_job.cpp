@@ -142,15 +142,18 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
         result.receipt = receipt;
         return watch.on_receipt ? watch.on_receipt(receipt) : require(receipt);
     };
+    const auto on_born = [&](const Child& child, int mark) -> Result<void> {
+        if (watchdog) TRY(watchdog->watch(child.pid(), child.pidfd.get(), mark));
+        return {};
+    };
     Result<StartedExec> begun = start_exec({plan, state, group.name(), options, &streams.streams, filter.has_value(),
-                                            on_receipt, deadline.fd(), signals.fd()});
+                                            on_receipt, deadline.fd(), signals.fd(), on_born});
     // Whoever lives in the container may have stopped it on its way.
     if (!begun && begun.error().code == ETIME) {
         classify({.payload = {}, .timed_out = true, .wall = deadline.passed()}, {}, result);
         return result;
     }
     StartedExec started = TRY(std::move(begun));
-    if (watchdog) TRY(watchdog->watch(started.child.pid(), started.child.pidfd.get(), started.mark.get()));
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
     std::optional<Denials> denials;
     if (filter) denials = TRY(Denials::create(std::move(started.listener), filter->program));

@@ -156,6 +156,28 @@ TEST_CASE("detached: an exec whose supervisor is stopped or killed ends at its d
     }
 }
 
+// At each of the messages that it sends while the program is on its way.
+TEST_CASE("detached: an exec that is killed before its program began ends at its deadline all the same") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const DetachedSandbox box(bundle, {});
+    for (int message = 1; message <= 4; ++message) {
+        std::vector<std::string> line = {
+            "/usr/bin/strace",       "-qq", "-o",
+            bundle.host() / "trace", "-e",  "inject=sendmsg:signal=SIGKILL:when=" + std::to_string(message)};
+        const std::vector<std::string> exec =
+            bundle.verb({"exec", "--timeout", brief(), bundle.id(), "sleep", std::to_string(2000 + message)});
+        line.insert(line.end(), exec.begin(), exec.end());
+        run_program(line, {.env = {"ASAN_OPTIONS=detect_leaks=0"}});
+    }
+    const auto start = std::chrono::steady_clock::now();
+    while (box.programs().find("sleep ") != std::string::npos) {
+        if (std::chrono::steady_clock::now() - start > patience()) FAIL("it still runs: " << box.programs());
+    }
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;  // what its parents have left to us
+}
+
 TEST_CASE("detached: with a command it ends with that; with a timeout, by itself") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

@@ -224,6 +224,17 @@ Object reach_command(const Arguments& arguments) {
     return at_each_process([&](const std::string& proc, pid_t /*pid*/, Catch& caught) { reach.at(proc, caught); });
 }
 
+// Once, at the first process; its being traced is a reach, too, if that has more rights.
+Object reach_first_command(const Arguments& arguments) {
+    const Reach reach(arguments);
+    Catch caught;
+    reach.at("/proc/1", caught);
+    if (caught.reached.contains("capabilities")) trace("/proc/1", 1, caught);
+    List reached;
+    for (const std::string& one : caught.reached) reached.add(one);
+    return success().add("met", caught.met).add("reached", reached);
+}
+
 // As the first process: all but itself.
 Object stop_others_command(const Arguments& /*arguments*/) {
     std::printf("READY\n");

@@ -62,6 +62,7 @@ constexpr std::array kCommands = {
     Command{"pry", 0, pry_command},
     Command{"overwrite", 0, overwrite_command},
     Command{"reach", 4, reach_command},
+    Command{"reach-first", 4, reach_first_command},
     Command{"stop-others", 0, stop_others_command},
     // limits
     Command{"hugepages", 1, hugepages_command},

@@ -204,6 +204,76 @@ void add_hooks(Bundle& bundle) {
 
 }  // namespace
 
+// A filter that is loaded before all rights are gone, unless no new ones can be had.
+void add_filter(Bundle& bundle, bool no_new_privileges) {
+    bundle.config["process"]["noNewPrivileges"] = no_new_privileges;
+    bundle.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_ALLOW"},
+                                         {"syscalls", {{{"names", {"swapon"}}, {"action", "SCMP_ACT_ERRNO"}}}}};
+}
+
+Words reach_first(const Vault& vault) {
+    return {"/probe", "reach-first", vault.secret(), kWord, host_root(), host_namespaces()};
+}
+
+json answer_in(const std::string& text) {
+    const size_t begin = text.find("{\"ok\"");
+    REQUIRE_MESSAGE(begin != std::string::npos, text);
+    return json::parse(text.substr(begin, text.find('}', begin) + 1 - begin));
+}
+
+// It fails in the end, so that its words are told.
+Ended run_with_hook(Bundle& bundle, const Vault& vault, bool in_two) {
+    json hook = {{"path", "/probe"}, {"args", reach_first(vault)}};
+    for (const char* word : {";", "exit", "7"}) hook["args"].push_back(word);
+    bundle.config["hooks"]["startContainer"] = json::array({hook});
+    bundle.write_config();
+    const Ended first =
+        run_program(bundle.verb({in_two ? "create" : "run", "--bundle", bundle.path(), bundle.id()}), caller());
+    return in_two && first.status == 0 ? run_program(bundle.verb({"start", bundle.id()}), caller()) : first;
+}
+
+TEST_CASE("entry: a hook inside, which may trace, has nothing of the process that runs it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool in_two : {false, true}) {
+        for (const bool filtered : {false, true}) {
+            INFO(in_two, filtered);
+            Bundle bundle;
+            may_trace(bundle);
+            if (filtered) add_filter(bundle, false);
+            const Vault vault(bundle);
+            const json answer = answer_in(run_with_hook(bundle, vault, in_two).err);
+            CHECK(answer["met"] == 1);
+            // To load the filter takes a right. It can be seen in /proc, but not be taken.
+            const json seen = filtered ? json::array({"capabilities"}) : json::array();
+            WITHSTANDS("a hook: " + answer.dump(), answer["reached"] == seen);
+        }
+    }
+}
+
+TEST_CASE("entry: what waits for its start has no more rights than an exec into it, or there is none") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    enum Filter { none, with_new_privileges, without_new_privileges };
+    for (const Filter filter : {none, with_new_privileges, without_new_privileges}) {
+        INFO(int(filter));
+        Bundle bundle;
+        may_trace(bundle);
+        if (filter != none) add_filter(bundle, filter == without_new_privileges);
+        const Vault vault(bundle);
+        const Container container(bundle, As::created, {.spawn = caller()});
+        const Ended ended = container.exec({}, reach_first(vault), caller());
+        if (filter == with_new_privileges) {
+            WITHSTANDS("refused: " + ended.err,
+                       ended.status == 255 && ended.err.find("CAP_SYS_PTRACE") != ended.err.npos);
+            continue;
+        }
+        const json answer = answer_in(ended.out);
+        CHECK(answer["met"] == 1);
+        check_unseen("a created container", answer);
+    }
+}
+
 TEST_CASE("entry: a container that joins a pid namespace brings nothing of the host's in") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

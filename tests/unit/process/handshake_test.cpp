@@ -2,6 +2,8 @@
 #include "process/handshake.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -143,6 +145,34 @@ TEST_CASE("handshake: a message at the wrong place is refused by who hears it, w
             CHECK(sides.second.await_go().has_value() == (said == Message::go));
         }
     }
+}
+
+// As somebody would say it who has taken the child's end of the channel.
+TEST_CASE("handshake: a process that is not our child is not believed to be, by its number or its descriptor") {
+    const auto named = [](pid_t pid, int pidfd) {
+        auto sides = ParentSide::make_pair({.joiner = true}).value();
+        REQUIRE(sides.second.channel().send(Message::born, pid, pidfd));
+        const Result<Child> born = sides.first.born(-1);
+        if (born) return std::string("believed");
+        return born.error().message;
+    };
+    const std::string forged = "a process was named as pinfold's own that is not: somebody in the container spoke";
+    int number = -1;
+    const pid_t child = clone_into(0, -1, number).value();
+    if (child == 0) {
+        for (;;) ::pause();
+    }
+    const UniqueFd pidfd(number);
+    const UniqueFd own(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+    const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    CHECK(named(::getpid(), own.get()) == forged);
+    CHECK(named(child, own.get()) == forged);
+    CHECK(named(child, null.get()) == forged);
+    CHECK(named(::getppid(), pidfd.get()) == forged);
+    CHECK(named(-1, pidfd.get()) == forged);
+    CHECK(::kill(child, 0) == 0);
+    CHECK(named(child, pidfd.get()) == "believed");  // and so it is ended with what holds it
+    CHECK(::kill(child, 0) == -1);
 }
 
 TEST_CASE("handshake: what a child says instead is why it failed; nothing is its death") {
