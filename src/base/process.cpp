@@ -1,13 +1,17 @@
-// Child processes: started, waited for, held by a descriptor.
+// Child processes, and what this one has from its start.
 #include "base/process.hpp"
 
+#include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 
+#include "base/fs.hpp"
 #include "base/strings.hpp"
 
 namespace pinfold {
@@ -53,5 +57,45 @@ Result<ChildEnd> reap_held(int pidfd) {
 }
 
 int exit_code_of(const siginfo_t& end) { return end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status; }
+
+// The kernel gives the lowest number that is free, and those below are not, once they were filled.
+Result<void> fill_standard_streams() {
+    for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
+        const int opened = ::open("/dev/null", O_RDWR);
+        if (opened < 0) return errno_error(concat("descriptor ", number, " is closed: open /dev/null in its place"));
+        if (opened == number) continue;
+        ::close(opened);  // another thread of a library's caller has taken the number meanwhile
+    }
+    return {};
+}
+
+Result<UniqueFd> above_standard_streams(UniqueFd fd) {
+    if (fd.get() > STDERR_FILENO) return fd;
+    UniqueFd moved(::fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    if (!moved) return errno_error("move a descriptor");
+    return moved;
+}
+
+namespace {
+
+constexpr const char* kOwnBinary = "/proc/self/exe";
+
+bool is_same_file(const char* one, const char* other) {
+    struct stat a {};
+    struct stat b {};
+    return ::stat(one, &a) == 0 && ::stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+std::string own_path() {
+    char link[PATH_MAX];
+    const ssize_t length = ::readlink(kOwnBinary, link, sizeof link);
+    const std::string path(link, length > 0 ? size_t(length) : 0);
+    if (is_same_file(path.c_str(), kOwnBinary)) return path;
+    const Result<std::string> arguments = read_file("/proc/self/cmdline");
+    return arguments ? arguments->substr(0, arguments->find('\0')) : std::string();
+}
 
 }  // namespace pinfold

@@ -1,4 +1,4 @@
-// Child processes: started, waited for, held by a descriptor.
+// Child processes: started, waited for, held by a descriptor. This process: its standard streams, its file.
 #pragma once
 
 #include <sys/resource.h>
@@ -36,5 +36,17 @@ Result<ChildEnd> reap_held(int pidfd);
 
 // The status of an exit, 128 + n for death by signal n.
 int exit_code_of(const siginfo_t& end);
+
+// /dev/null on each of them that the caller has closed. Otherwise the next file that is opened becomes a standard
+// stream: what is printed lands in it, and the payload inherits it.
+Result<void> fill_standard_streams();
+
+// The same descriptor above them. For what may have been opened while one of them was closed.
+Result<UniqueFd> above_standard_streams(UniqueFd fd);
+
+// Where this program's file lies, for what is installed beside it.
+// Of a read-only clone or a copy of the file, which has no place of its own: its argv[0], which whoever started it has
+// to set. Not necessarily absolute.
+std::string own_path();
 
 }  // namespace pinfold

@@ -14,7 +14,7 @@
 #include <cstdlib>
 
 #include "base/fs.hpp"
-#include "base/own_path.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
 

@@ -7,7 +7,7 @@
 #include "kernel/capabilities.hpp"
 #include "plan/plan.hpp"
 #include "seccomp/compile.hpp"
-#include "spec/unsupported.hpp"
+#include "spec/load.hpp"
 #include "spec/words.hpp"
 
 namespace pinfold {

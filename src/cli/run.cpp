@@ -12,7 +12,7 @@
 #include "kernel/own_binary.hpp"
 #include "process/parent_steps.hpp"
 #include "spec/load.hpp"
-#include "state/container_id.hpp"
+#include "state/record.hpp"
 
 namespace pinfold {
 

@@ -11,7 +11,7 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
-#include "base/own_path.hpp"
+#include "base/process.hpp"
 #include "kernel/mounts.hpp"
 
 namespace pinfold {

@@ -17,7 +17,6 @@
 #include "kernel/namespaces.hpp"
 #include "policy/verbs.hpp"
 #include "spec/reader.hpp"
-#include "spec/rules.hpp"
 
 namespace pinfold {
 

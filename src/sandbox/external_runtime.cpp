@@ -25,20 +25,20 @@ namespace {
 struct KnownRuntime {
     std::string_view name;
     std::string_view package;
-    std::vector<std::string> flags;
-    std::vector<std::string> without_network;
-    std::vector<std::string> with_network;
+    std::string_view flag;  // empty: none
+    std::string_view without_network;
+    std::string_view with_network;
     int64_t own_threads = 0;
     int64_t threads_per_process = 1;
 };
 
 // gVisor is a kernel in a process: a profile for system calls is for that kernel, if it is told so, and each process
 // that it runs takes the host dozens of threads, which the group counts (measured: 37 and up to 57).
-const KnownRuntime kKnown[] = {
-    {"runc", "apt install runc", {}, {}, {}},
-    {"crun", "apt install crun", {}, {}, {}},
-    {"runsc", "apt install runsc", {"--oci-seccomp"}, {"--network=none"}, {"--network=host"}, 256, 64},
-    {"kata-runtime", "see https://katacontainers.io for packages", {}, {}, {}},
+constexpr KnownRuntime kKnown[] = {
+    {"runc", "apt install runc", "", "", ""},
+    {"crun", "apt install crun", "", "", ""},
+    {"runsc", "apt install runsc", "--oci-seccomp", "--network=none", "--network=host", 256, 64},
+    {"kata-runtime", "see https://katacontainers.io for packages", "", "", ""},
 };
 
 constexpr int kPatience = 120000;  // milliseconds; a start on a slow machine takes seconds
@@ -86,9 +86,10 @@ Result<ExternalRuntime> find_runtime(const std::string& name, Network network, b
     }
     ExternalRuntime runtime{.path = *path};
     if (known == nullptr) return runtime;
-    runtime.flags = known->flags;
-    const auto& of_network = network == Network::none ? known->without_network : known->with_network;
-    runtime.flags.insert(runtime.flags.end(), of_network.begin(), of_network.end());
+    for (const std::string_view flag :
+         {known->flag, network == Network::none ? known->without_network : known->with_network}) {
+        if (!flag.empty()) runtime.flags.emplace_back(flag);
+    }
     runtime.own_threads = known->own_threads;
     runtime.threads_per_process = known->threads_per_process;
     return runtime;

@@ -9,11 +9,11 @@ namespace pinfold {
 
 namespace {
 
-const Language kLanguages[] = {
-    {"awk", "main.awk", {"awk", "-f"}}, {"bash", "main.sh", {"bash"}},  {"lua", "main.lua", {"lua"}},
-    {"node", "main.js", {"node"}},      {"perl", "main.pl", {"perl"}},  {"php", "main.php", {"php"}},
-    {"python", "main.py", {"python3"}}, {"r", "main.R", {"Rscript"}},   {"ruby", "main.rb", {"ruby"}},
-    {"sh", "main.sh", {"sh"}},          {"tcl", "main.tcl", {"tclsh"}},
+constexpr Language kLanguages[] = {
+    {"awk", "main.awk", "awk -f"},    {"bash", "main.sh", "bash"},  {"lua", "main.lua", "lua"},
+    {"node", "main.js", "node"},      {"perl", "main.pl", "perl"},  {"php", "main.php", "php"},
+    {"python", "main.py", "python3"}, {"r", "main.R", "Rscript"},   {"ruby", "main.rb", "ruby"},
+    {"sh", "main.sh", "sh"},          {"tcl", "main.tcl", "tclsh"},
 };
 
 }  // namespace
@@ -28,7 +28,8 @@ Result<Language> find_language(std::string_view name) {
 }
 
 std::vector<std::string> script_command(const Language& language, const std::vector<std::string>& arguments) {
-    std::vector<std::string> command(language.command.begin(), language.command.end());
+    const std::vector<std::string_view> words = split(language.command, ' ');
+    std::vector<std::string> command(words.begin(), words.end());
     command.emplace_back(language.file);
     command.insert(command.end(), arguments.begin(), arguments.end());
     return command;

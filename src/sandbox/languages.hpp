@@ -11,8 +11,8 @@ namespace pinfold {
 
 struct Language {
     std::string_view name;
-    std::string_view file;                  // what a script is called in the work directory
-    std::vector<std::string_view> command;  // in front of that
+    std::string_view file;     // what a script is called in the work directory
+    std::string_view command;  // in front of that: words with spaces between them
 };
 
 Result<Language> find_language(std::string_view name);

@@ -17,7 +17,7 @@
 #include "sandbox/audit_job.hpp"
 #include "seccomp/cache.hpp"
 #include "seccomp/reporting.hpp"
-#include "state/container_id.hpp"
+#include "state/record.hpp"
 
 namespace pinfold {
 

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "base/fs.hpp"
-#include "base/own_path.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "json/reader.hpp"
 #include "spec/reader.hpp"

@@ -12,7 +12,6 @@
 #include "base/error_packet.hpp"
 #include "base/fs.hpp"
 #include "base/process.hpp"
-#include "base/standard_streams.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "process/payload_steps.hpp"

@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "base/standard_streams.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "scope/bus.hpp"
 #include "scope/properties.hpp"

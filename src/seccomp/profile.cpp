@@ -7,7 +7,7 @@
 
 #include "base/strings.hpp"
 #include "spec/parse.hpp"
-#include "spec/rules.hpp"
+#include "spec/validate.hpp"
 
 namespace pinfold {
 

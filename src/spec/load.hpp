@@ -1,11 +1,14 @@
 // From a bundle to a configuration that is fit to be planned with.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "json/tree.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
+#include "spec/problems.hpp"
 
 namespace pinfold {
 
@@ -19,5 +22,25 @@ Result<Spec> parse_checked_config(std::string_view text);
 
 // The process of an exec, from a file of its own.
 Result<Process> load_process(const std::string& path);
+
+// What the specification has and pinfold does not do yet. A configuration that asks for it is refused, never half
+// obeyed.
+struct Unsupported {
+    std::string_view path;  // without indices, as in "linux.seccomp.listenerPath"
+    std::string_view why;
+};
+
+std::span<const Unsupported> not_yet_supported();
+
+// Whether a configuration may use this property: neither it nor what it is part of is in the list.
+bool is_supported(std::string_view path);
+
+// Properties of other platforms, which are to be ignored here.
+std::span<const std::string_view> other_platforms();
+
+// A problem for each property of the list that the document really uses. Engines send zeros, false and empty values
+// for what is unset; those ask for nothing. `at` is the path of the document in a config.json: "process" for a
+// process of its own, "linux.resources" for resources.
+void refuse_unsupported(const Json& root, Problems& problems, std::string_view at = {});
 
 }  // namespace pinfold

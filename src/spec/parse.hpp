@@ -20,10 +20,7 @@ Process parse_process(const Json& root, Problems& problems);
 Resources parse_resources(const Json& root, Problems& problems);
 
 // The parts that are read in one file and used in another.
-void read(const Reader& object, Process& process);
-void read(const Reader& object, Linux& linux_);
 void read(const Reader& object, Resources& resources);
 void read(const Reader& object, Seccomp& seccomp);
-void read(const Reader& object, IdMapping& mapping);
 
 }  // namespace pinfold

@@ -87,10 +87,36 @@ std::string expected_but_found(const Json& json, std::string_view allowed) {
     return concat("found ", describe(json), ", allowed: ", allowed);
 }
 
-std::string expected_but_found(std::string_view text, std::span<const std::string_view> allowed) {
+std::string expected_but_found(std::string_view text, Words allowed) {
     std::string list;
     for (const std::string_view word : allowed) list += concat(list.empty() ? "" : ", ", word);
     return expected_but_found(text, list);
+}
+
+void require_absolute(std::string path, std::string_view value, Problems& problems) {
+    if (!value.starts_with('/')) problems.add(std::move(path), expected_but_found(value, "an absolute path"));
+}
+
+void require_all_absolute(std::string_view path, const std::vector<std::string>& values, Problems& problems) {
+    for (size_t i = 0; i < values.size(); ++i) require_absolute(element_path(path, i), values[i], problems);
+}
+
+void require_index_list(std::string path, std::string_view value, Problems& problems) {
+    if (!value.empty() && !parse_index_list(value)) {
+        problems.add(std::move(path), expected_but_found(value, "a list such as 0-3,7"));
+    }
+}
+
+size_t position_of(std::string_view value, Words known) {
+    return static_cast<size_t>(std::find(known.begin(), known.end(), value) - known.begin());
+}
+
+void require_known(std::string path, std::string_view value, Words known, Problems& problems) {
+    if (position_of(value, known) == known.size()) problems.add(std::move(path), expected_but_found(value, known));
+}
+
+void require_all_known(std::string_view path, const std::vector<std::string>& values, Words known, Problems& problems) {
+    for (size_t i = 0; i < values.size(); ++i) require_known(element_path(path, i), values[i], known, problems);
 }
 
 }  // namespace pinfold

@@ -14,6 +14,8 @@
 
 namespace pinfold {
 
+using Words = std::span<const std::string_view>;
+
 struct Problem {
     std::string path;  // "linux.namespaces[2].type"; empty for the whole document
     std::string message;
@@ -52,6 +54,24 @@ std::string expected_but_found(Number number, std::string_view allowed) {
 }
 
 // found "foo", allowed: one, two, three
-std::string expected_but_found(std::string_view text, std::span<const std::string_view> allowed);
+std::string expected_but_found(std::string_view text, Words allowed);
+
+// The checks that many rules share.
+void require_absolute(std::string path, std::string_view value, Problems& problems);
+void require_all_absolute(std::string_view path, const std::vector<std::string>& values, Problems& problems);
+void require_known(std::string path, std::string_view value, Words known, Problems& problems);
+void require_all_known(std::string_view path, const std::vector<std::string>& values, Words known, Problems& problems);
+
+// Where the value is not empty.
+void require_index_list(std::string path, std::string_view value, Problems& problems);
+
+// The position in the list, or its size where the value is not in it.
+size_t position_of(std::string_view value, Words known);
+
+template <std::integral Number>
+void require_range(const std::string& path, Number value, std::type_identity_t<Number> least,
+                   std::type_identity_t<Number> most, Problems& problems) {
+    if (value < least || value > most) problems.add(path, expected_but_found(value, concat(least, " to ", most)));
+}
 
 }  // namespace pinfold

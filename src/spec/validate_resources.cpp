@@ -1,7 +1,6 @@
 // The rules for resource limits. Which limits the host can enforce is not known here.
 #include <algorithm>
 
-#include "spec/rules.hpp"
 #include "spec/validate.hpp"
 
 namespace pinfold {

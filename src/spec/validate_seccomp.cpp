@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "spec/rules.hpp"
+#include "spec/validate.hpp"
+#include "spec/words.hpp"
 
 namespace pinfold {
 

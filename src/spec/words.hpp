@@ -1,15 +1,13 @@
 // The words that the parser and the rules know, for those who list them: what is told is what is accepted.
 #pragma once
 
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "pinfold/spec.hpp"
+#include "spec/problems.hpp"
 
 namespace pinfold {
-
-using Words = std::span<const std::string_view>;
 
 struct HookKind {
     std::string_view name;

@@ -1,5 +1,7 @@
-// The record's form on disk, and the state that `pinfold state` prints.
+// A container's id, its record's form on disk, and the state that `pinfold state` prints.
 #include "state/record.hpp"
+
+#include <algorithm>
 
 #include "base/strings.hpp"
 #include "json/reader.hpp"
@@ -8,6 +10,13 @@
 namespace pinfold {
 
 namespace {
+
+constexpr size_t kLongestId = 255;  // of a file name
+
+bool is_harmless(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '+' ||
+           c == '-' || c == '.';
+}
 
 constexpr uint64_t kRecordVersion = 2;
 // What the config may have, and as much again for what is around it.
@@ -61,6 +70,14 @@ std::vector<CgroupWrite> writes_from_json(const Json& object, std::string_view k
 }
 
 }  // namespace
+
+Result<void> check_container_id(const std::string& id) {
+    const bool usable = !id.empty() && id.size() <= kLongestId && id != "." && id != ".." &&
+                        std::all_of(id.begin(), id.end(), is_harmless);
+    if (usable) return {};
+    return plain_error(
+        concat("container id ", quoted(id), ": allowed are 1 to 255 letters, digits and the characters _ + - ."));
+}
 
 void write_record(const ContainerRecord& record, const std::function<void(std::string_view)>& put) {
     std::string text = JsonObject()

@@ -1,4 +1,4 @@
-// The record's form on disk, and the state that `pinfold state` prints.
+// A container's id, its record's form on disk, and the state that `pinfold state` prints.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,9 @@
 #include "state/store.hpp"
 
 namespace pinfold {
+
+// A name of directories and cgroups, so only harmless characters.
+Result<void> check_container_id(const std::string& id);
 
 // In pieces, since its annotations may be long.
 void write_record(const ContainerRecord& record, const std::function<void(std::string_view)>& put);

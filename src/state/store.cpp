@@ -24,7 +24,6 @@
 #include "json/reader.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/namespaces.hpp"
-#include "state/container_id.hpp"
 #include "state/record.hpp"
 
 namespace pinfold {

@@ -5,8 +5,8 @@
 #include "json/reader.hpp"
 #include "plan/plan.hpp"
 #include "process/parent_steps.hpp"
+#include "spec/load.hpp"
 #include "spec/parse.hpp"
-#include "spec/unsupported.hpp"
 #include "spec/validate.hpp"
 
 namespace pinfold::fuzz {

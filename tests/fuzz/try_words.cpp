@@ -9,7 +9,7 @@
 #include "cgroup/systemd.hpp"
 #include "fuzz/target.hpp"
 #include "json/reader.hpp"
-#include "state/container_id.hpp"
+#include "state/record.hpp"
 
 namespace pinfold::fuzz {
 

@@ -1,5 +1,5 @@
 // own_path: where the program lies, however it was called.
-#include "base/own_path.hpp"
+#include "base/process.hpp"
 
 #include <unistd.h>
 

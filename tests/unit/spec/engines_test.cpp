@@ -7,8 +7,8 @@
 
 #include "documents.hpp"
 #include "json/reader.hpp"
+#include "spec/load.hpp"
 #include "spec/parse.hpp"
-#include "spec/unsupported.hpp"
 #include "spec/validate.hpp"
 #include "support/testing.hpp"
 

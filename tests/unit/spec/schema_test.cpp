@@ -7,8 +7,8 @@
 
 #include "base/strings.hpp"
 #include "documents.hpp"
+#include "spec/load.hpp"
 #include "spec/parse.hpp"
-#include "spec/unsupported.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;

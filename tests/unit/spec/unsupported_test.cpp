@@ -1,5 +1,5 @@
 // What is not supported yet is refused where it is really used, and README.md lists it.
-#include "spec/unsupported.hpp"
+#include "spec/load.hpp"
 
 #include <set>
 #include <string>

@@ -13,7 +13,6 @@
 #include <fstream>
 
 #include "json/reader.hpp"
-#include "state/container_id.hpp"
 #include "state/record.hpp"
 #include "support/temp_dir.hpp"
 #include "support/testing.hpp"
