@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "audit/log.hpp"
-#include "cli/options.hpp"
+#include "cli/verbs.hpp"
 #include "pinfold/result.hpp"
 #include "verify/receipt.hpp"
 

@@ -1,7 +1,7 @@
 // What create, run and exec ask of the options for the process that they start.
 #pragma once
 
-#include "cli/options.hpp"
+#include "cli/verbs.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 

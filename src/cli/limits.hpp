@@ -1,7 +1,7 @@
 // ResourceLimits from a file and options of the command line.
 #pragma once
 
-#include "cli/options.hpp"
+#include "cli/verbs.hpp"
 #include "pinfold/resource_limits.hpp"
 #include "pinfold/sandbox.hpp"
 

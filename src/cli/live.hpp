@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/options.hpp"
+#include "cli/verbs.hpp"
 #include "pinfold/result.hpp"
 #include "state/lifecycle.hpp"
 

@@ -1,7 +1,7 @@
 // The job that the options of `sandbox` describe.
 #pragma once
 
-#include "cli/options.hpp"
+#include "cli/verbs.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/sandbox.hpp"
 

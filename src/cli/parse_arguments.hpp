@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "cli/options.hpp"
+#include "cli/verbs.hpp"
 
 namespace pinfold {
 

@@ -14,8 +14,7 @@
 #include "json/writer.hpp"
 #include "policy/check_request.hpp"
 #include "sandbox/build_config.hpp"
-#include "spec/parse.hpp"
-#include "spec/validate.hpp"
+#include "spec/resources.hpp"
 
 namespace pinfold {
 

@@ -1,36 +1,160 @@
-// One function per verb; each returns the program's exit code.
+// One struct per verb, what the command line said of it, and the function that carries it out; that returns the
+// program's exit code.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "cli/options.hpp"
+#include "base/log.hpp"
+#include "cgroup/plan.hpp"
 #include "pinfold/result.hpp"
+#include "policy/gate.hpp"
+#include "process/child_options.hpp"
 
 namespace pinfold {
 
+struct GlobalOptions {
+    std::string root;  // of the state directories
+    bool root_is_default = true;
+    LogOptions log;
+    CgroupManager cgroup_manager = CgroupManager::cgroupfs;
+    std::optional<bool> rootless;  // empty: what the caller's uid says
+    std::string policy;            // on top of the system's; empty: none
+    std::string audit;             // log events to this file, too; empty: only where a policy says
+};
+
+// A value on the command line that names something of the host's.
+struct NamedPath {
+    std::string option;
+    PathUse use;
+    std::string* value;
+};
+
+struct CommandLine {
+    GlobalOptions global;
+    char** argv = nullptr;
+    std::string words;             // of the verb: "run", "seccomp show"
+    std::string target;            // the container that it is about; empty: none
+    std::vector<NamedPath> paths;  // what main takes through the gate before the verb begins
+    const Gate* gate = nullptr;    // that main has opened
+    std::string title;             // "run 'web'": what an error begins with
+    std::function<Result<int>(const CommandLine&)> verb;
+    int failure = 1;  // the exit code that says so
+};
+
+// create and run, which has --detach and the last two, too.
+struct RunOptions {
+    std::string id;
+    std::string bundle = ".";
+    std::string config;  // empty: BUNDLE/config.json
+    ChildOptions child;
+    bool no_pivot = false;
+    bool no_new_keyring = false;
+    bool keep = false;
+    bool dry_run = false;
+    bool strict = false;
+};
 Result<int> verb_create(const RunOptions& options, const CommandLine& line);
 Result<int> verb_run(const RunOptions& options, const CommandLine& line);
+
 Result<int> verb_start(const std::string& id, const CommandLine& line);
+
+struct ExecOptions {
+    std::string id;
+    std::vector<std::string> args;
+    std::string process_file;
+    std::string cwd;
+    std::vector<std::string> env;
+    std::string user;  // UID[:GID] or NAME[:GROUP]
+    std::vector<uint32_t> additional_gids;
+    std::vector<std::string> capabilities;
+    std::string process_label;
+    std::string apparmor;
+    std::string cgroup;  // [CONTROLLER:]PATH below the container's group
+    std::string timeout;
+    std::string output_limit;
+    std::string result;  // a file; "-": standard output
+    bool capture = false;
+    ChildOptions child;
+    bool terminal = false;
+    bool no_new_privileges = false;
+    bool ignore_paused = false;
+    bool strict = false;
+};
 Result<int> verb_exec(const ExecOptions& options, const CommandLine& line);
+
+struct KillOptions {
+    std::string id;
+    std::string signal = "TERM";
+    bool all = false;
+};
 Result<int> verb_kill(const KillOptions& options, const CommandLine& line);
+
+struct DeleteOptions {
+    std::string id;
+    bool force = false;
+};
 Result<int> verb_delete(const DeleteOptions& options, const CommandLine& line);
+
 Result<int> verb_state(const std::string& id, const CommandLine& line);
+
+struct ListOptions {
+    bool quiet = false;
+    bool json = false;
+};
 Result<int> verb_list(const ListOptions& options, const CommandLine& line);
+
+struct PsOptions {
+    std::string id;
+    bool json = false;
+    std::vector<std::string> args;  // for ps(1)
+};
 Result<int> verb_ps(const PsOptions& options, const CommandLine& line);
+
 Result<int> verb_pause(const std::string& id, const CommandLine& line);
 Result<int> verb_resume(const std::string& id, const CommandLine& line);
+
+// Empty: not given. Sizes are text, since "100M" and "-1" are among them.
+struct UpdateOptions {
+    std::string id;
+    std::string resources_file;  // "-": standard input
+    std::string memory;
+    std::string memory_swap;
+    std::string memory_reservation;
+    std::string kernel_memory;
+    std::string kernel_memory_tcp;
+    std::optional<uint64_t> cpu_shares;
+    std::optional<int64_t> cpu_quota;
+    std::optional<uint64_t> cpu_period;
+    std::optional<uint64_t> cpu_burst;
+    std::optional<int64_t> cpu_idle;
+    std::optional<uint64_t> cpu_rt_period;
+    std::optional<int64_t> cpu_rt_runtime;
+    std::string cpuset_cpus;
+    std::string cpuset_mems;
+    std::optional<int64_t> pids_limit;
+    std::optional<uint16_t> blkio_weight;
+};
 Result<int> verb_update(const UpdateOptions& options, const CommandLine& line);
+
+struct EventsOptions {
+    std::string id;
+    bool stats = false;
+    std::string interval = "5s";
+};
 Result<int> verb_events(const EventsOptions& options, const CommandLine& line);
+
+struct CpOptions {
+    std::string source;  // ID:PATH, a path of the host, or "-"
+    std::string target;
+    std::string max_size = "1G";
+    uint64_t max_files = 100'000;
+    bool outward_links = false;
+};
 Result<int> verb_cp(const CpOptions& options, const CommandLine& line);
-Result<int> verb_spec(const SpecOptions& options, const CommandLine& line);
-Result<int> verb_features();
-Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line);
-Result<int> verb_audit_verify(const AuditOptions& options, const CommandLine& line);
-Result<int> verb_prune(const PruneOptions& options, const CommandLine& line);
-Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line);
-Result<int> verb_seccomp_show(const SeccompShowOptions& options, const CommandLine& line);
-Result<int> verb_seccomp_diff(const SeccompDiffOptions& options, const CommandLine& line);
-Result<int> verb_seccomp_learn(const SeccompLearnOptions& options, const CommandLine& line);
 
 // What cp copies from or to in a container. Nothing, where it is the host's.
 struct PathInside {
@@ -38,6 +162,95 @@ struct PathInside {
     std::string path;
 };
 std::optional<PathInside> inside_part(const std::string& argument);
+
+// ResourceLimits, as the command line says them. Empty: not given.
+struct LimitOptions {
+    std::string file;  // JSON
+    std::optional<double> cpus;
+    std::string memory;
+    std::string disk;
+    std::string network;  // none, host, pasta
+    std::optional<uint64_t> processes;
+    std::string timeout;
+
+    bool any() const;
+};
+
+struct SpecOptions {
+    std::string bundle = ".";
+    bool rootless = false;
+    LimitOptions limits;
+    std::string seccomp;
+    std::vector<std::string> args;
+};
+Result<int> verb_spec(const SpecOptions& options, const CommandLine& line);
+
+Result<int> verb_features();
+
+struct SandboxOptions {
+    LimitOptions limits;
+    std::vector<std::string> args;
+    std::string language;
+    std::string rootfs;
+    std::string root_template;
+    std::string bundle;
+    std::vector<std::string> binds;  // SRC[:DST]
+    std::vector<std::string> readonly_binds;
+    std::vector<std::string> copies_in;  // SRC:DST
+    std::vector<std::string> copies_out;
+    std::vector<std::string> env;
+    std::string cwd;
+    std::string user;
+    std::string seccomp;  // empty: what fits the network
+    std::string cpu_timeout;
+    std::string output_limit;
+    std::string result;  // a file; "-": standard output
+    std::string name;
+    std::string idle_timeout;
+    bool detach = false;
+    std::string runtime;
+    bool pass_stdin = false;
+    bool capture = false;
+    bool writable_root = false;
+    bool require_cgroup = false;
+    bool strict = true;
+    bool landlock = true;
+    std::string tcp_bind;  // ports; empty: what fits the network
+    std::string tcp_connect;
+};
+Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line);
+
+struct PruneOptions {
+    bool dry_run = false;
+};
+Result<int> verb_prune(const PruneOptions& options, const CommandLine& line);
+
+struct SeccompShowOptions {
+    std::string profile;  // a name or a path; empty: list them
+    bool json = false;
+};
+Result<int> verb_seccomp_show(const SeccompShowOptions& options, const CommandLine& line);
+
+struct SeccompDiffOptions {
+    std::string from;
+    std::string to;
+};
+Result<int> verb_seccomp_diff(const SeccompDiffOptions& options, const CommandLine& line);
+
+struct SeccompLearnOptions : SandboxOptions {
+    std::string output;  // a file; empty: standard output
+};
+Result<int> verb_seccomp_learn(const SeccompLearnOptions& options, const CommandLine& line);
+
+// show and verify, which has the file alone.
+struct AuditOptions {
+    std::string file;       // empty: the policy's
+    std::string container;  // empty: all
+    std::string event;      // empty: all
+    bool json = false;
+};
+Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line);
+Result<int> verb_audit_verify(const AuditOptions& options, const CommandLine& line);
 
 // For what a verb answers: all of it on standard output, or an error.
 Result<void> print(std::string_view text);

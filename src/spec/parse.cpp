@@ -1,9 +1,10 @@
-// From JSON to typed configuration; resources, which are a document of their own, have a file of their own.
+// From JSON to typed configuration, but for resources, which have a file of their own.
 #include "spec/parse.hpp"
 
 #include <array>
 
 #include "base/strings.hpp"
+#include "spec/resources.hpp"
 #include "spec/words.hpp"
 
 namespace pinfold {

@@ -15,12 +15,10 @@ Spec parse_spec(const Json& root, Problems& problems, std::set<std::string>* con
 
 Spec parse_spec(Json&& root, Problems& problems);  // the tree is gone afterwards
 
-// A process or resources document of its own, as exec and update get one.
+// A process document of its own, as exec gets one.
 Process parse_process(const Json& root, Problems& problems);
-Resources parse_resources(const Json& root, Problems& problems);
 
-// The parts that are read in one file and used in another.
-void read(const Reader& object, Resources& resources);
+// A part of seccomp profiles, too.
 void read(const Reader& object, Seccomp& seccomp);
 
 }  // namespace pinfold

@@ -12,9 +12,8 @@ namespace pinfold {
 // Pure: looks at nothing but the configuration.
 void validate_spec(const Spec& spec, Problems& problems);
 
-// The same rules for a part; `at` is its path in the document, empty where it is the whole document (exec, update).
+// The same rules for a part; `at` is its path in the document, empty where it is the whole document (exec).
 void validate_process(const Process& process, std::string_view at, Problems& problems);
-void validate_resources(const Resources& resources, std::string_view at, Problems& problems);
 
 void validate_linux(const Linux& linux_, Problems& problems);
 void validate_seccomp(const Seccomp& seccomp, Problems& problems);

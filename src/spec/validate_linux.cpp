@@ -4,6 +4,7 @@
 #include <bitset>
 #include <set>
 
+#include "spec/resources.hpp"
 #include "spec/validate.hpp"
 #include "spec/words.hpp"
 

@@ -7,6 +7,7 @@
 #include "process/parent_steps.hpp"
 #include "spec/load.hpp"
 #include "spec/parse.hpp"
+#include "spec/resources.hpp"
 #include "spec/validate.hpp"
 
 namespace pinfold::fuzz {

@@ -9,6 +9,7 @@
 #include "json/reader.hpp"
 #include "spec/load.hpp"
 #include "spec/parse.hpp"
+#include "spec/resources.hpp"
 #include "spec/validate.hpp"
 #include "support/testing.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "documents.hpp"
 #include "spec/parse.hpp"
+#include "spec/resources.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;
