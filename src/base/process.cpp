@@ -2,6 +2,7 @@
 #include "base/process.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -10,6 +11,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
@@ -96,6 +98,18 @@ std::string own_path() {
     if (is_same_file(path.c_str(), kOwnBinary)) return path;
     const Result<std::string> arguments = read_file("/proc/self/cmdline");
     return arguments ? arguments->substr(0, arguments->find('\0')) : std::string();
+}
+
+ChildGuard::ChildGuard(pid_t pid) : pid_(pid), owner_(::getpid()) {}
+
+ChildGuard::ChildGuard(ChildGuard&& other) noexcept
+    : pid_(other.pid_), owner_(other.owner_), armed_(std::exchange(other.armed_, false)) {}
+
+ChildGuard::~ChildGuard() {
+    if (!armed_ || ::getpid() != owner_) return;
+    // Not reaped yet, so the pid is still ours: no other process can have it.
+    ::kill(pid_, SIGKILL);
+    reap(pid_);
 }
 
 }  // namespace pinfold

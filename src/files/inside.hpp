@@ -11,7 +11,7 @@
 
 #include "base/fs.hpp"
 #include "files/stream.hpp"
-#include "kernel/child_guard.hpp"
+#include "base/process.hpp"
 #include "kernel/credentials.hpp"
 #include "kernel/safe_path.hpp"
 #include "pinfold/result.hpp"

@@ -1,4 +1,5 @@
-// Who the payload is: user, groups, keyring, and the promise of no new privileges.
+// Who the payload is: user, groups, keyring, and the promise of no new privileges. Users by name are the container's
+// own.
 #pragma once
 
 #include <sys/types.h>
@@ -30,5 +31,15 @@ Result<void> change_identity(const Identity& identity);
 Result<void> join_new_keyring(const std::string& name, std::string_view remedy);
 
 Result<void> forbid_new_privileges();
+
+// As the container's own /etc/passwd and /etc/group have them. Call these inside: the files are its own, and are read
+// with no capability in effect.
+//
+// "bob", "bob:staff", "1000", "1000:100". Without a group it is the user's own in /etc/passwd, with the groups that
+// /etc/group lists the user in; for a number that is in no file, group 0.
+Result<Identity> find_user(const std::string& text);
+
+// "/root" for user 0, mostly; "/" where /etc/passwd says nothing.
+std::string home_directory(uid_t uid);
 
 }  // namespace pinfold

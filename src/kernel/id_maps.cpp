@@ -9,7 +9,6 @@
 #include "base/fs.hpp"
 #include "base/process.hpp"
 #include "base/strings.hpp"
-#include "kernel/child_guard.hpp"
 #include "kernel/syscalls.hpp"
 
 namespace pinfold {

@@ -1,8 +1,10 @@
-// The container's root: cut off from the host's mounts, attached, and entered by pivot_root.
+// The container's root: cut off from the host's mounts, attached, entered by pivot_root; and what in it must not be
+// read (masked) or not be written (read-only).
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "kernel/made_root.hpp"
@@ -30,5 +32,12 @@ Result<RootFd> attach_root(UniqueFd tree);
 
 // Afterwards "/" and the working directory are the container's root, and the host's tree is gone.
 Result<void> enter_root(const RootFd& root, const RootRequest& request);
+
+// Files get the host's null device, directories an empty read-only file system of our own: never anything
+// that the container provides (CVE-2025-31133). Call it before pivot_root; paths that do not exist are skipped.
+// The label is SELinux's, of the empty file system; it may be empty.
+Result<void> mask_paths(const RootFd& root, std::span<const std::string> paths, const std::string& label);
+
+Result<void> make_paths_readonly(const RootFd& root, std::span<const std::string> paths);
 
 }  // namespace pinfold

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "base/strings.hpp"
-#include "kernel/users.hpp"
+#include "kernel/credentials.hpp"
 #include "policy/host_path.hpp"
 
 namespace pinfold {

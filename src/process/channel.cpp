@@ -77,6 +77,8 @@ const char* name_of(Message message) {
     return "unknown";
 }
 
+Error cut_short() { return plain_error("a message between pinfold's processes was cut short"); }
+
 // Hooks may take for ever; whoever waits for them must be able to end that.
 Result<void> await_message(const Channel& channel, int signal_fd) {
     if (signal_fd < 0) return {};
@@ -179,10 +181,13 @@ Result<std::optional<Packet>> Channel::receive() const {
     }
     if (length == 0) return std::optional<Packet>();
     const std::string_view bytes(reinterpret_cast<const char*>(&wire), size_t(length));
-    std::optional<Error> error = bytes.size() < kHeader ? std::nullopt : unpack_error(bytes.substr(kHeader));
     Packet packet{wire.message, wire.pid, passed_descriptor(header), {}, wire.ready, wire.end};
-    if (!error) return plain_error("a message between pinfold's processes was cut short");
-    packet.error = std::move(*error);
+    if (bytes.size() < kHeader) return cut_short();
+    if (wire.message == Message::failed) {
+        std::optional<Error> error = unpack_error(bytes.substr(kHeader));
+        if (!error) return cut_short();
+        packet.error = std::move(*error);
+    }
     return std::optional<Packet>(std::move(packet));
 }
 

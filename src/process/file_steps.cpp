@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/strings.hpp"
-#include "kernel/masked_paths.hpp"
+#include "kernel/rootfs.hpp"
 #include "kernel/terminal.hpp"
 #include "process/payload_steps.hpp"
 #include "process/proc_inside.hpp"

@@ -18,7 +18,6 @@
 #include "base/process.hpp"
 #include "base/strings.hpp"
 #include "kernel/capabilities.hpp"
-#include "kernel/child_guard.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "process/payload_steps.hpp"
 #include "process/supervise.hpp"

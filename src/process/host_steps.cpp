@@ -184,20 +184,6 @@ Actions tell_start_socket(const StartRequest&) {
     return {"make the socket at which the container waits for its start"};
 }
 
-// The common case: one clone, straight into all namespaces and the cgroup. With namespaces to join, the child comes
-// from a joiner, which is gone afterwards.
-Result<void> clone_child(ParentContext& context) {
-    const bool joins = context.plan().namespaces.needs_joiner();
-    ChildContext child = std::move(*context.for_child);
-    context.for_child.reset();
-    const int group = context.made.cgroup.fd();
-    const auto close_ours = [&] { context.ends->close(); };
-    if (joins)
-        context.made.child.emplace(TRY(spawn_by_joiner(std::move(child), context.ends->handshake, group, close_ours)));
-    else context.made.child.emplace(TRY(spawn(std::move(child), group, close_ours)));
-    return {};
-}
-
 Actions tell_clone(const StartRequest& request) {
     const NamespacePlan& namespaces = request.plan.namespaces;
     Actions actions;

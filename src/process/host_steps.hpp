@@ -72,7 +72,6 @@ Actions tell_sources(const StartRequest& request);
 bool waits_for_start(const StartRequest& request);
 Result<void> make_start_socket(ParentContext& context);
 Actions tell_start_socket(const StartRequest& request);
-Result<void> clone_child(ParentContext& context);
 Actions tell_clone(const StartRequest& request);
 bool attaches_later(const StartRequest& request);
 Result<void> attach_child(ParentContext& context);

@@ -46,7 +46,6 @@ Plan with_memory_limit(Plan plan, uint64_t limit) {
 }
 
 std::string describe_oom(const OomCount& oom, const Plan& plan, pid_t init, int exit_code) {
-    if (oom.kills == 0) return {};
     std::string text = concat("container ", quoted(plan.id), ": out of memory: the kernel killed ", oom.kills,
                               oom.kills == 1 ? " process" : " processes");
     if (exit_code == 128 + SIGKILL) {

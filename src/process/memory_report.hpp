@@ -17,7 +17,7 @@ namespace pinfold {
 // The plan for a trial with another limit: without hooks, devices, a sandbox init or a terminal.
 Plan with_memory_limit(Plan plan, uint64_t limit);
 
-// Of a container that has ended, with what is known of its first process. Empty where nothing was killed.
+// Of a container that has ended and had something killed, with what is known of its first process.
 std::string describe_oom(const OomCount& oom, const Plan& plan, pid_t init, int exit_code);
 
 // For a container that could not be started; `enough` is the limit that would do, if that is known.

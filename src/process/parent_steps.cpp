@@ -38,6 +38,28 @@ bool asks(const StartRequest& request) {
     else return is_set(std::invoke(Part, request.plan.process));
 }
 
+// The common case: one clone, straight into all namespaces and the group. With namespaces to join, the child comes from
+// a joiner, which is gone afterwards.
+Result<void> clone_child(ParentContext& context) {
+    const NamespacePlan& namespaces = context.plan().namespaces;
+    ChildContext child = std::move(*context.for_child);
+    context.for_child.reset();
+    const int group = context.made.cgroup.fd();
+    const auto close_ours = [&] { context.ends->close(); };
+    if (namespaces.needs_joiner()) {
+        context.made.child.emplace(TRY(spawn_by_joiner(std::move(child), context.handshake(), group, close_ours)));
+        return {};
+    }
+    int pidfd = -1;
+    const pid_t pid = TRY(clone_into(namespaces.create, group, pidfd));
+    if (pid == 0) {
+        close_ours();
+        run_child(std::move(child));
+    }
+    context.made.child.emplace(Child{ChildGuard(pid), UniqueFd(pidfd)});
+    return {};
+}
+
 // From nothing to a child that waits for its `go`.
 constexpr ParentStep kSteps[] = {
     {"state", always, claim_state, tell_state},
@@ -357,8 +379,8 @@ Result<int> run_container(const NewContainer& container, const LaunchOptions& op
     launched.commit_announcements();
     const pid_t init = launched.child->pid();
     const int exit_code = TRY(supervise_child(std::move(*launched.child), signals, std::move(launched.master)));
-    const std::string oom = describe_oom(count_oom(plan.cgroup.place), plan, init, exit_code);
-    if (!oom.empty()) log_warning(oom);
+    if (const OomCount oom = count_oom(plan.cgroup.place); oom.kills != 0)
+        log_warning(describe_oom(oom, plan, init, exit_code));
     if (options.keep) {
         launched.keep();
         poststop.disarm();

@@ -16,13 +16,14 @@
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "kernel/apparmor.hpp"
+#include "kernel/credentials.hpp"
 #include "kernel/fd_passing.hpp"
 #include "kernel/safe_path.hpp"
 #include "kernel/selinux.hpp"
 #include "kernel/syscalls.hpp"
-#include "kernel/users.hpp"
 #include "process/pause_point.hpp"
 #include "seccomp/load.hpp"
 
@@ -74,13 +75,6 @@ Error exec_error(int code, const std::string& name) {
     const char* words = code == ENOENT ? "no such file or directory" : code == EACCES ? "permission denied" : nullptr;
     if (words == nullptr) return errno_error(code, concat("\"", name, "\""));
     return Error{code, concat("\"", name, "\": ", words), {}};
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-    std::vector<char*> result;
-    for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-    result.push_back(nullptr);
-    return result;
 }
 
 Result<void> take_streams(PayloadSetup& setup) {

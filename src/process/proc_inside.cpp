@@ -13,8 +13,8 @@
 #include <array>
 #include <cerrno>
 
+#include "base/process.hpp"
 #include "kernel/capabilities.hpp"
-#include "kernel/child_guard.hpp"
 #include "kernel/namespaces.hpp"
 #include "kernel/rootfs.hpp"
 #include "process/channel.hpp"

@@ -113,16 +113,6 @@ Result<pid_t> clone_into(uint64_t flags, int cgroup, int& pidfd) {
     return error;
 }
 
-Result<Child> spawn(ChildContext context, int cgroup, const std::function<void()>& close_ours) {
-    int pidfd = -1;
-    const pid_t pid = TRY(clone_into(context.plan().namespaces.create, cgroup, pidfd));
-    if (pid == 0) {
-        close_ours();
-        run_child(std::move(context));
-    }
-    return Child{ChildGuard(pid), UniqueFd(pidfd)};
-}
-
 Result<Child> spawn_by_joiner(ChildContext context, ParentSide& handshake, int cgroup,
                               const std::function<void()>& close_ours) {
     const Plan& plan = context.plan();

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel/child_guard.hpp"
+#include "base/process.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "process/channel.hpp"
@@ -35,11 +35,8 @@ struct Child {
 // clone3 into the group, if there is one (-1: none). 0 in the child.
 Result<pid_t> clone_into(uint64_t flags, int cgroup, int& pidfd);
 
-// The first process of a container: one clone, straight into all its namespaces and the group. There, before all else,
-// close_ours() closes what is the parent's alone.
-Result<Child> spawn(ChildContext context, int cgroup, const std::function<void()>& close_ours);
-
-// With namespaces to join, or clocks to shift, it takes a process in between. Joining a user namespace costs the rights
+// With namespaces to join, or clocks to shift, it takes a process in between. There, before all else,
+// close_ours() closes what is the parent's alone. Joining a user namespace costs the rights
 // over the host, and a pid or time namespace only takes in future children: neither suits the parent itself. The joiner
 // joins, then clones the real child as the parent's own (CLONE_PARENT), tells its pid, and is gone.
 Result<Child> spawn_by_joiner(ChildContext context, ParentSide& handshake, int cgroup,

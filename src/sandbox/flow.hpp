@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "kernel/child_guard.hpp"
+#include "base/process.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 

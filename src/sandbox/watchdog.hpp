@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "cgroup/path.hpp"
-#include "kernel/child_guard.hpp"
+#include "base/process.hpp"
 #include "pinfold/result.hpp"
 #include "process/channel.hpp"
 

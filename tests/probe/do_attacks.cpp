@@ -117,7 +117,8 @@ public:
         look_from(proc + "/root", caught, "root");
         look_from(proc + "/cwd", caught, "cwd");
         for (const std::string& fd : names_in(proc + "/fd")) look_through(proc, fd, caught);
-        for (const std::string& part : names_in(proc + "/map_files")) write_to(proc + "/map_files/" + part, caught);
+        const std::string maps = proc + "/map_files/";
+        for (const std::string& part : names_in(maps)) write_to(maps + part, caught);
         for (const char* file : {"/environ", "/cmdline"}) {
             const auto text = read_file(proc + file);
             if (text && text->find(word_) != std::string::npos) caught.reached.insert(file);

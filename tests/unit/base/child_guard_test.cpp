@@ -1,5 +1,5 @@
 // ChildGuard: real children, ended and reaped, or let go.
-#include "kernel/child_guard.hpp"
+#include "base/process.hpp"
 
 #include <signal.h>
 #include <sys/wait.h>
