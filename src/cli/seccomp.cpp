@@ -6,6 +6,7 @@
 #include "json/writer.hpp"
 #include "seccomp/access.hpp"
 #include "seccomp/profiles.hpp"
+#include "spec/write_seccomp.hpp"
 
 namespace pinfold {
 

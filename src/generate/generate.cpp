@@ -7,6 +7,7 @@
 
 #include "base/strings.hpp"
 #include "json/writer.hpp"
+#include "spec/write_seccomp.hpp"
 
 namespace pinfold {
 
@@ -240,34 +241,6 @@ static Json to_json(const Resources& resources) {
     }
     if (resources.pids_limit) object.add("pids", ConfigObject().add("limit", resources.pids_limit).json());
     return object.json();
-}
-
-static Json to_json(const SyscallArg& arg) {
-    return ConfigObject()
-        .add("index", arg.index)
-        .add("value", arg.value)
-        .add("valueTwo", arg.value_two)
-        .add("op", arg.op)
-        .json();
-}
-
-static Json to_json(const SyscallRule& rule) {
-    return ConfigObject()
-        .add("names", rule.names)
-        .add("action", rule.action)
-        .add("errnoRet", rule.errno_ret)
-        .add_unless_empty("args", rule.args)
-        .json();
-}
-
-static Json to_json(const Seccomp& seccomp) {
-    return ConfigObject()
-        .add("defaultAction", seccomp.default_action)
-        .add("defaultErrnoRet", seccomp.default_errno_ret)
-        .add_unless_empty("architectures", seccomp.architectures)
-        .add_unless_empty("flags", seccomp.flags)
-        .add("syscalls", seccomp.syscalls)
-        .json();
 }
 
 static Json to_json(const Linux& config) {

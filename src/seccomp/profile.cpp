@@ -8,6 +8,7 @@
 #include "base/strings.hpp"
 #include "spec/parse.hpp"
 #include "spec/validate.hpp"
+#include "spec/write_seccomp.hpp"
 
 namespace pinfold {
 
@@ -33,12 +34,6 @@ Problems problems_at(std::string_view at, const Problems& in_config) {
     return out;
 }
 
-Json texts(const std::vector<std::string>& items) {
-    Json::Array array;
-    for (const std::string& item : items) array.push_back(Json{item});
-    return Json{std::move(array)};
-}
-
 // So that the document is a complete one before it is read and checked. An errno belongs to its action.
 void inherit_properties(Json::Object& document, const Seccomp& parent) {
     Json::Object added;
@@ -47,9 +42,9 @@ void inherit_properties(Json::Object& document, const Seccomp& parent) {
     const auto is = [](const char* key) { return [key](const Json::Member& item) { return item.key == key; }; };
     if (std::ranges::any_of(document, is("defaultAction"))) added.clear();
     if (std::ranges::none_of(document, is("architectures"))) {
-        added.push_back({"architectures", texts(parent.architectures)});
+        added.push_back({"architectures", json_of(parent.architectures)});
     }
-    if (std::ranges::none_of(document, is("flags"))) added.push_back({"flags", texts(parent.flags)});
+    if (std::ranges::none_of(document, is("flags"))) added.push_back({"flags", json_of(parent.flags)});
     std::ranges::move(added, std::back_inserter(document));
 }
 
@@ -104,51 +99,20 @@ Result<Profile> parse_profile(Json document, const ProfilePlace& place, const Fi
     return std::move(profile);
 }
 
-// The way back.
-namespace {
-
-Json arg_json(const SyscallArg& arg) {
-    Json::Object out = {{"index", json_of(arg.index)}, {"value", json_of(arg.value)}};
-    if (arg.value_two != 0 || arg.op == "SCMP_CMP_MASKED_EQ") out.push_back({"valueTwo", json_of(arg.value_two)});
-    out.push_back({"op", json_of(arg.op)});
-    return Json{std::move(out)};
-}
-
-Json rule_json(const SyscallRule& rule, const RuleNote& note) {
-    Json::Object out;
-    if (!note.group.empty()) out.push_back({"group", json_of(note.group)});
-    if (!note.reason.empty()) out.push_back({"reason", json_of(note.reason)});
-    out.push_back({"names", json_of(rule.names)});
-    out.push_back({"action", json_of(rule.action)});
-    if (rule.errno_ret) out.push_back({"errnoRet", json_of(*rule.errno_ret)});
-    if (!rule.args.empty()) out.push_back({"args", json_of(rule.args, arg_json)});
-    return Json{std::move(out)};
-}
-
-// One note per rule.
-Json::Object members_of(const Seccomp& seccomp, const std::vector<RuleNote>& notes) {
-    Json::Object out = {{"defaultAction", json_of(seccomp.default_action)}};
-    if (seccomp.default_errno_ret) out.push_back({"defaultErrnoRet", json_of(*seccomp.default_errno_ret)});
-    if (!seccomp.flags.empty()) out.push_back({"flags", json_of(seccomp.flags)});
-    if (!seccomp.listener_path.empty()) out.push_back({"listenerPath", json_of(seccomp.listener_path)});
-    if (!seccomp.listener_metadata.empty()) out.push_back({"listenerMetadata", json_of(seccomp.listener_metadata)});
-    if (!seccomp.architectures.empty()) out.push_back({"architectures", json_of(seccomp.architectures)});
-    Json::Array rules;
-    for (size_t i = 0; i < seccomp.syscalls.size(); ++i) rules.push_back(rule_json(seccomp.syscalls[i], notes[i]));
-    out.push_back({"syscalls", Json{std::move(rules)}});
-    return out;
-}
-
-}  // namespace
-
-Json to_json(const Seccomp& seccomp) {
-    return Json{members_of(seccomp, std::vector<RuleNote>(seccomp.syscalls.size()))};
+// As a person would read a rule: what it is about, then what it says.
+static void put_in_front(Json& rule, const RuleNote& note) {
+    auto& members = std::get<Json::Object>(rule.value);
+    if (!note.reason.empty()) members.insert(members.begin(), {"reason", json_of(note.reason)});
+    if (!note.group.empty()) members.insert(members.begin(), {"group", json_of(note.group)});
 }
 
 Json to_json(const Profile& profile) {
-    Json::Object out = members_of(profile.seccomp, profile.notes);
-    if (!profile.description.empty()) out.insert(out.begin(), {"description", json_of(profile.description)});
-    return Json{std::move(out)};
+    Json out = to_json(profile.seccomp);
+    auto& members = std::get<Json::Object>(out.value);
+    auto& rules = std::get<Json::Array>(members.back().value.value);
+    for (size_t i = 0; i < rules.size(); ++i) put_in_front(rules[i], profile.notes[i]);
+    if (!profile.description.empty()) members.insert(members.begin(), {"description", json_of(profile.description)});
+    return out;
 }
 
 }  // namespace pinfold

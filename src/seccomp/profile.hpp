@@ -35,9 +35,7 @@ struct ProfilePlace {
 // says of that call, and what it does not say is the parent's. Checked by the rules for configs.
 Result<Profile> parse_profile(Json document, const ProfilePlace& place, const FindProfile& find_parent);
 
-// As linux.seccomp of a config.json.
-Json to_json(const Seccomp& seccomp);
-// As a file of its own, with the reasons.
+// As a file of its own, with the reasons; spec/write_seccomp.hpp has it without.
 Json to_json(const Profile& profile);
 
 }  // namespace pinfold

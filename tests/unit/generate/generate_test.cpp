@@ -12,6 +12,8 @@ GenerateOptions with_seccomp() {
     GenerateOptions options;
     options.seccomp = {.default_action = "SCMP_ACT_ERRNO",
                        .default_errno_ret = 1,
+                       .flags = {"SECCOMP_FILTER_FLAG_LOG"},
+                       .listener_path = "/run/listener.sock",
                        .architectures = {"SCMP_ARCH_X86_64"},
                        .syscalls = {{{"read", "write"}, "SCMP_ACT_ALLOW", {}, {{0, 1, 2, "SCMP_CMP_EQ"}}}}};
     return options;
@@ -50,6 +52,8 @@ TEST_CASE("generate: the parser reads back what was written") {
     REQUIRE_MESSAGE(parsed, parsed.error().message);
     CHECK(config_json(*parsed) == text);
     CHECK(parsed->linux_.seccomp->syscalls[0].args[0].value_two == 2);
+    CHECK(parsed->linux_.seccomp->flags == std::vector<std::string>{"SECCOMP_FILTER_FLAG_LOG"});
+    CHECK(parsed->linux_.seccomp->listener_path == "/run/listener.sock");
     CHECK(parsed->process->capabilities->bounding.empty());
     CHECK(config_json(generate({}, with_seccomp())) == text);
 }

@@ -5,6 +5,7 @@
 #include "seccomp/cache_key.hpp"
 #include "seccomp/profiles.hpp"
 #include "spec/parse.hpp"
+#include "spec/write_seccomp.hpp"
 
 namespace pinfold::testing {
 
