@@ -5,16 +5,13 @@
 #include <regex>
 
 #include "harness.hpp"
+#include "support/source_root.hpp"
 
 namespace pinfold::integration {
 
 namespace {
 
-fs::path schema_directory() {
-    const char* source = std::getenv("PINFOLD_SOURCE_ROOT");
-    REQUIRE(source != nullptr);
-    return fs::path(source) / "tests/data/oci-schema";
-}
+fs::path schema_directory() { return testing::source_root() / "tests/data/oci-schema"; }
 
 std::string member_of(std::string path, const std::string& name) { return (path += '.') += name; }
 

@@ -1,22 +1,13 @@
 // What README shows is what a newcomer gets.
 #include "sandbox.hpp"
+#include "support/source_root.hpp"
 
 using namespace pinfold::integration;
-
-namespace {
-
-fs::path source_root() {
-    const char* root = std::getenv("PINFOLD_SOURCE_ROOT");
-    REQUIRE(root != nullptr);
-    return root;
-}
-
-}  // namespace
 
 TEST_CASE("demo: prints what README says, word for word") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    const std::string root = source_root();
+    const std::string root = pinfold::testing::source_root();
     const Ended demo = run_program({root + "/bundles/demo/run"}, {.env = {"PINFOLD_BIN=" + runtime_command()[0]}});
     CAPTURE(demo.err);
     CHECK(demo.status == 0);
@@ -30,7 +21,7 @@ TEST_CASE("demo: a normal user sees every job end as well") {
     PINFOLD_ONLY();
     if (pinfold::testing::sanitised()) SKIP_TEST("the sanitizers take more memory than the jobs have");
     Bundle bundle;
-    fs::copy(source_root() / "bundles/demo", bundle.host() / "demo");  // which that user can read
+    fs::copy(pinfold::testing::source_root() / "bundles/demo", bundle.host() / "demo");  // which that user can read
     SpawnOptions spawn = normal_user(bundle);
     spawn.env.push_back("PINFOLD_BIN=" + runtime_command()[0]);
     const Ended demo = run_program({bundle.host() / "demo/run"}, spawn);
@@ -47,11 +38,11 @@ TEST_CASE("demo: a normal user sees every job end as well") {
 
 TEST_CASE("demo: README and manual configure the engines as the tests do") {
     PINFOLD_ONLY();
-    const std::string readme = read_text(source_root() / "README.md");
-    const std::string manual = read_text(source_root() / "man/pinfold-engines.7.scd");
+    const std::string readme = read_text(pinfold::testing::source_root() / "README.md");
+    const std::string manual = read_text(pinfold::testing::source_root() / "man/pinfold-engines.7.scd");
     for (const char* file : {"docker/daemon.json", "containerd/config.toml", "containers/containers.conf"}) {
         CAPTURE(file);
-        std::string text = read_text(source_root() / "tests/engines/etc" / file);
+        std::string text = read_text(pinfold::testing::source_root() / "tests/engines/etc" / file);
         text.resize(std::min(text.size(), text.find("\n# What only these tests need")));
         REQUIRE(text.size() > 50);
         CHECK(readme.find(text) != std::string::npos);

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "hostile.hpp"
+#include "support/source_root.hpp"
 #include "support/tried.hpp"
 #include "terminal.hpp"
 
@@ -233,9 +234,7 @@ json shipped_profile(const std::string& name) {
 
 // What Docker wrote for `docker run`, without what belongs to the machine that it was on.
 json written_by_docker() {
-    const char* root = std::getenv("PINFOLD_SOURCE_ROOT");
-    REQUIRE(root != nullptr);
-    json config = json::parse(read_text(fs::path(root) / "tests/data/configs/docker-default-v2.json"));
+    json config = json::parse(read_text(pinfold::testing::source_root() / "tests/data/configs/docker-default-v2.json"));
     std::erase_if(config["mounts"].get_ref<json::array_t&>(), [](const json& m) { return m["type"] == "bind"; });
     config["process"].erase("apparmorProfile");
     config["linux"].erase("cgroupsPath");

@@ -6,6 +6,7 @@
 #include "base/fs.hpp"
 #include "json/reader.hpp"
 #include "spec/parse.hpp"
+#include "support/source_root.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;
@@ -27,7 +28,7 @@ TEST_CASE("steps: engines' configs give valid JSON with the steps in order") {
     host.capabilities = ~uint64_t{0};
     host.cgroup.mount = "/sys/fs/cgroup";
     int seen = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(SOURCE_ROOT "/tests/data/configs")) {
+    for (const auto& entry : std::filesystem::directory_iterator(testing::source_root() / "tests/data/configs")) {
         const std::string name = entry.path().filename();
         if (!name.ends_with("-v2.json")) continue;
         CAPTURE(name);

@@ -1,23 +1,18 @@
 // The profiles that engines really send, taken from their config.json files and tried call by call.
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/fs.hpp"
-#include "base/strings.hpp"
 #include "calls.hpp"
 #include "json/reader.hpp"
 #include "spec/parse.hpp"
+#include "support/source_root.hpp"
 
 namespace pinfold::testing {
 
 namespace {
 
-// The environment wins: the tests may run on another machine than the one that compiled them.
-std::string config_path(const std::string& file) {
-    const char* root = std::getenv("PINFOLD_SOURCE_ROOT");
-    return concat(root ? root : PINFOLD_SOURCE_ROOT, "/tests/data/configs/", file);
-}
+std::string config_path(const std::string& file) { return source_root() / "tests/data/configs" / file; }
 
 std::optional<Seccomp> profile_in(const std::string& file) {
     const Result<std::string> text = read_file(config_path(file));

@@ -1,8 +1,6 @@
 // Documents for the tests: files of tests/data, and a good configuration with a few edits.
 #include "documents.hpp"
 
-#include <cstdlib>
-
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "json/reader.hpp"
@@ -44,13 +42,8 @@ void remove(Json& parent, std::string_view key) {
 
 }  // namespace
 
-std::string source_root() {
-    const char* root = std::getenv("PINFOLD_SOURCE_ROOT");
-    return root ? root : PINFOLD_SOURCE_ROOT;
-}
-
 Json document(const std::string& path_in_project) {
-    const std::string path = concat(source_root(), '/', path_in_project);
+    const std::string path = source_root() / path_in_project;
     const Result<std::string> text = read_file(path);
     REQUIRE_MESSAGE(text, text.error().message);
     Result<Json> root = parse_json(*text, path);

@@ -7,11 +7,9 @@
 
 #include "json/tree.hpp"
 #include "spec/problems.hpp"
+#include "support/source_root.hpp"
 
 namespace pinfold::testing {
-
-// The top of the project: $PINFOLD_SOURCE_ROOT, or where the test was built from.
-std::string source_root();
 
 // A file of the project as a document; the test fails where it is none.
 Json document(const std::string& path_in_project);

@@ -27,7 +27,7 @@ Lines unsupported_in(const Json& root, std::string_view at = {}) {
 
 // The names of the files that match, without the folder.
 Lines files(const std::string& folder, const std::string& pattern) {
-    const std::string prefix = testing::source_root() + "/" + folder + "/";
+    const std::string prefix = testing::source_root().string() + "/" + folder + "/";
     glob_t found{};
     REQUIRE(::glob((prefix + pattern).c_str(), 0, nullptr, &found) == 0);
     Lines names;

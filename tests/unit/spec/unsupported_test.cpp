@@ -45,7 +45,7 @@ TEST_CASE("unsupported: a document of its own is looked at from its place in con
 }
 
 TEST_CASE("unsupported: README.md lists exactly what is not supported yet") {
-    const Result<std::string> readme = read_file(testing::source_root() + "/README.md");
+    const Result<std::string> readme = read_file(testing::source_root() / "README.md");
     REQUIRE_MESSAGE(readme, readme.error().message);
     constexpr std::string_view kBegin = "<!-- unsupported:begin -->\n";
     const size_t begin = readme->find(kBegin);
