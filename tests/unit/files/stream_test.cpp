@@ -54,9 +54,11 @@ TEST_CASE("stream: a failure arrives as an error with its hint, also after the s
 TEST_CASE("stream: packets that are not whole items are refused") {
     const auto [one, other] = make_pair();
     const std::string too_long(Stream::kMaxBytes + 1000, 'x');
-    for (const std::string& packet : {std::string("short"), std::string(16, '\xff'),
-                                      std::string("\2\0\0\0\0\0\0\0\0\0\0\0\5\0\0\0name", 20), too_long}) {
+    for (const std::string& packet :
+         {std::string("short"), std::string(16, '\xff'), std::string("\2\0\0\0\0\0\0\0\5\0\0\0name", 16), too_long}) {
         REQUIRE(::send(one.fd(), packet.data(), packet.size(), 0) == ssize_t(packet.size()));
-        CHECK(other.receive().error().message.ends_with("was cut short"));
+        const Result<Item> received = other.receive();
+        REQUIRE_FALSE(received);
+        CHECK(received.error().message.ends_with("was cut short"));
     }
 }
