@@ -10,8 +10,6 @@
 
 namespace pinfold::integration {
 
-inline Bundle& waiting(Bundle& bundle) { return bundle.probe({"wait-signal"}); }
-
 inline std::string inside(const Bundle& bundle, const std::string& path) { return bundle.id() + ":" + path; }
 
 inline Ended cp(const Bundle& bundle, std::vector<std::string> words, const SpawnOptions& spawn = {}) {

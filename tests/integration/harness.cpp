@@ -277,6 +277,14 @@ Ended verb(const Bundle& bundle, const std::vector<std::string>& words) {
     return run_program(bundle.verb(words), spawn);
 }
 
+bool exists(const Bundle& bundle) { return fs::exists(bundle.state_root() / bundle.id()); }
+
+std::vector<pid_t> pids_of(const Bundle& bundle) {
+    const Ended ended = verb(bundle, {"ps", "--format", "json", bundle.id()});
+    REQUIRE_MESSAGE(ended.status == 0, ended.err);
+    return json::parse(ended.out).get<std::vector<pid_t>>();
+}
+
 Container::Container(const Bundle& bundle, As as, const RunOptions& options) : bundle_(bundle) {
     bundle.write_config();
     const std::string pid_file = bundle.host() / "container.pid";

@@ -89,6 +89,9 @@ private:
     std::string mounts_before_;
 };
 
+// A payload that waits for a signal, and so for good.
+inline Bundle& waiting(Bundle& bundle) { return bundle.probe({"wait-signal"}); }
+
 // Writes the config and runs it to its end.
 Outcome run(const Bundle& bundle, const RunOptions& options = {});
 
@@ -103,6 +106,11 @@ std::unique_ptr<Process> start(const Bundle& bundle, const RunOptions& options =
 
 // Another verb of the runtime on the same state directory: state, delete, ...
 Ended verb(const Bundle& bundle, const std::vector<std::string>& words);
+
+// Whether the runtime remembers anything of a container.
+bool exists(const Bundle& bundle);
+// The container's processes, as `ps` tells them.
+std::vector<pid_t> pids_of(const Bundle& bundle);
 
 // A container that was created, or started too, and that is forced away at the end of the scope. Declare it after its
 // Bundle.

@@ -227,7 +227,7 @@ TEST_CASE("audit: what cannot be logged is not done") {
     check_refused(verb(bundle, {"--audit", headless, "run", "--bundle", bundle.path(), bundle.id()}),
                   "headless.log.head");
     CHECK(read_text(bundle.rootfs() / "data/ran") == "no");
-    CHECK_FALSE(fs::exists(bundle.state_root() / bundle.id()));
+    CHECK_FALSE(exists(bundle));
 
     bundle.probe({"wait-signal"});
     const Container container(bundle, Container::As::running);

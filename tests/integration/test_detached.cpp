@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <fstream>
+#include <memory>
+#include <optional>
 
 #include "sandbox.hpp"
 
@@ -13,53 +15,42 @@ using namespace pinfold::integration;
 
 namespace {
 
-// One that stays until the scope ends.
-class DetachedSandbox {
+// An exec with a deadline whose supervisor gets a signal once it runs. They run side by side; all of them have to be
+// checked before one of them goes.
+class Unsupervised {
 public:
-    DetachedSandbox(const Bundle& bundle, const std::vector<std::string>& options, const Command& command = {},
-                    const SpawnOptions& spawn = {})
-        : bundle_(bundle), spawn_(spawn) {
-        std::vector<std::string> all = {"--detach"};
-        all.insert(all.end(), options.begin(), options.end());
-        const Ended ended = run_job(bundle, {all, command, spawn});
-        CAPTURE(ended.err);
-        REQUIRE(ended.status == 0);
-        CHECK(ended.out == bundle.id() + "\n");
+    Unsupervised(bool rootless, int number)
+        : rootless_(rootless), number_(number), spawn_(rootless ? normal_user(bundle_) : SpawnOptions{}) {
+        box_.emplace(bundle_, std::vector<std::string>{}, Command{}, spawn_);
+        exec_.emplace(bundle_.verb({"exec", "--timeout", brief(), bundle_.id(), "sh", "-c",
+                                    "(setsid sleep 2000 &); echo in; sleep 3000"}),
+                      spawn_);
+        CHECK(exec_->read_line() == "in");
+        exec_->signal(number);
+        if (number == SIGKILL) CHECK(exec_->finish().status == 128 + SIGKILL);
     }
-    ~DetachedSandbox() { run({"delete", "--force", bundle_.id()}); }
-    DetachedSandbox(const DetachedSandbox&) = delete;
-    DetachedSandbox& operator=(const DetachedSandbox&) = delete;
-
-    Ended run(const std::vector<std::string>& words, SpawnOptions spawn = {}) const {
-        spawn.uid = spawn_.uid;
-        spawn.env = spawn_.env;
-        return run_program(bundle_.verb(words), spawn);
-    }
-    Ended exec(std::vector<std::string> options, const Command& command) const {
-        options.insert(options.begin(), "exec");
-        options.push_back(bundle_.id());
-        options.insert(options.end(), command.begin(), command.end());
-        return run(options);
-    }
-    json judge(std::vector<std::string> options, const Command& command) const {
-        options.insert(options.begin(), {"--result", "-"});
-        const Ended ended = exec(options, command);
-        const json result = json::parse(ended.out, nullptr, false);
-        if (result.is_discarded()) FAIL("not a result: " << ended.out << ended.err);
-        return result;
-    }
-    // The command lines of all that run.
-    std::string programs() const { return exec({}, {"sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"}).out; }
-    void await_end() const {
+    void check() {
+        CAPTURE(rootless_);
+        CAPTURE(number_);
         const auto start = std::chrono::steady_clock::now();
-        while (json::parse(run({"state", bundle_.id()}).out)["status"] != "stopped") {
-            if (std::chrono::steady_clock::now() - start > patience()) FAIL("the sandbox still runs");
+        while (box_->programs().find("sleep ") != std::string::npos) {
+            if (std::chrono::steady_clock::now() - start > patience()) FAIL("it still runs");
         }
+        if (number_ == SIGSTOP) {
+            exec_->signal(SIGCONT);
+            CHECK(exec_->finish().status == 124);
+        }
+        while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;  // what a killed parent has left to us
+        box_.reset();
     }
 
 private:
-    const Bundle& bundle_;
+    bool rootless_;
+    int number_;
+    Bundle bundle_;
     SpawnOptions spawn_;
+    std::optional<DetachedSandbox> box_;
+    std::optional<Process> exec_;
 };
 
 }  // namespace
@@ -129,31 +120,11 @@ TEST_CASE("detached: exec with a deadline ends all that it started, and nothing 
 TEST_CASE("detached: an exec whose supervisor is stopped or killed ends at its deadline all the same") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
+    std::vector<std::unique_ptr<Unsupervised>> execs;
     for (const bool rootless : {false, true}) {
-        for (const int number : {SIGSTOP, SIGKILL}) {
-            CAPTURE(rootless);
-            CAPTURE(number);
-            Bundle bundle;
-            const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
-            const DetachedSandbox box(bundle, {}, {}, spawn);
-            Process exec(bundle.verb({"exec", "--timeout", brief(), bundle.id(), "sh", "-c",
-                                      "(setsid sleep 2000 &); echo in; sleep 3000"}),
-                         spawn);
-            CHECK(exec.read_line() == "in");
-            exec.signal(number);
-            if (number == SIGKILL) CHECK(exec.finish().status == 128 + SIGKILL);
-            const auto start = std::chrono::steady_clock::now();
-            while (box.programs().find("sleep ") != std::string::npos) {
-                if (std::chrono::steady_clock::now() - start > patience()) FAIL("it still runs");
-            }
-            if (number == SIGKILL) {
-                while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;  // what its parent has left to us
-                continue;
-            }
-            exec.signal(SIGCONT);
-            CHECK(exec.finish().status == 124);
-        }
+        for (const int number : {SIGSTOP, SIGKILL}) execs.push_back(std::make_unique<Unsupervised>(rootless, number));
     }
+    for (const auto& exec : execs) exec->check();
 }
 
 // At each of the messages that it sends while the program is on its way.

@@ -9,18 +9,11 @@
 
 using namespace pinfold::integration;
 
-namespace {
-
-// A payload that blocks for good, once it is there.
-void sleep_forever(Bundle& bundle) { bundle.probe({"wait-signal"}); }
-
-}  // namespace
-
 TEST_CASE("ends: pinfold killed while its container runs; delete --force removes the rest") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     Bundle bundle;
-    sleep_forever(bundle);
+    waiting(bundle);
     const auto running = start(bundle);
     REQUIRE(running->read_line() == "READY");
     running->signal(SIGKILL);

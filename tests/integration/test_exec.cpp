@@ -16,8 +16,6 @@ namespace {
 using As = Container::As;
 using Words = std::vector<std::string>;
 
-Bundle& waiting(Bundle& bundle) { return bundle.probe({"wait-signal"}); }
-
 std::string namespace_of(pid_t pid, const std::string& name) {
     return fs::read_symlink("/proc/" + std::to_string(pid) + "/ns/" + name).string();
 }

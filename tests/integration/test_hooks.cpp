@@ -50,8 +50,6 @@ void record_all(Bundle& bundle) {
     write_text(bundle.rootfs() / "data/hook", "");
 }
 
-bool exists(const Bundle& bundle) { return fs::exists(bundle.state_root() / bundle.id()); }
-
 }  // namespace
 
 TEST_CASE("hooks: in order, in their namespaces, with the state") {

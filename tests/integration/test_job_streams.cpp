@@ -45,20 +45,6 @@ private:
     int flags_;
 };
 
-class DetachedSandbox {
-public:
-    DetachedSandbox(const Bundle& bundle, const SpawnOptions& spawn) : bundle_(bundle), spawn_(spawn) {
-        REQUIRE(run_job(bundle, {{"--detach"}, {}, spawn}).status == 0);
-    }
-    ~DetachedSandbox() { run_program(bundle_.verb({"delete", "--force", bundle_.id()}), spawn_); }
-    DetachedSandbox(const DetachedSandbox&) = delete;
-    DetachedSandbox& operator=(const DetachedSandbox&) = delete;
-
-private:
-    const Bundle& bundle_;
-    SpawnOptions spawn_;
-};
-
 std::vector<std::string> followed_by(std::vector<std::string> words, const Command& command) {
     words.insert(words.end(), command.begin(), command.end());
     return words;
@@ -90,7 +76,7 @@ TEST_CASE("job streams: the caller's terminal is not the job's, to read from or 
         };
         check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--"}), kPry));
         check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--output-limit", "1m", "--"}), kPry));
-        const DetachedSandbox box(bundle, spawn);
+        const DetachedSandbox box(bundle, {}, {}, spawn);
         check(followed_by(bundle.verb({"exec", bundle.id()}), kPry));
         check(followed_by(bundle.verb({"exec", "--timeout", "100s", bundle.id()}), kPry));
     }
@@ -130,7 +116,7 @@ TEST_CASE("job streams: a file of the caller's gets what is printed, and keeps a
         const std::string all = "earlier\ngot <earlier>\n", nothing = "earlier\ngot <>\n";
         check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--"}), kPry), nothing);
         check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--stdin", "--"}), kPry), all);
-        const DetachedSandbox box(bundle, spawn);
+        const DetachedSandbox box(bundle, {}, {}, spawn);
         check(followed_by(bundle.verb({"exec", bundle.id()}), kPry), all);
         check(followed_by(bundle.verb({"exec", "--timeout", "100s", bundle.id()}), kPry), all);
         const std::string pid_file = bundle.host() / "pid";
@@ -150,12 +136,10 @@ TEST_CASE("job streams: a sandbox that stays holds no stream of its caller's") {
     const Command command = {"sh", "-c",
                              "echo printed; echo printed >&2; for n in 0 1 2; do readlink /proc/$$/fd/$n; done | cat > "
                              "g; mv g f; sleep 1000"};
-    REQUIRE(run_job(bundle, {{"--detach"}, command, spawn}).out == bundle.id() + "\n");
-    const Ended ended =
-        run_program(bundle.verb({"exec", bundle.id(), "sh", "-c", "until cat f 2> /dev/null; do sleep 0.1; done"}));
+    const DetachedSandbox box(bundle, {}, command, spawn);
+    const Ended ended = box.exec({}, {"sh", "-c", "until cat f 2> /dev/null; do sleep 0.1; done"});
     CHECK(ended.out == "/dev/null\n/dev/null\n/dev/null\n");
     CHECK(log.text() == "earlier\n");
-    run_program(bundle.verb({"delete", "--force", bundle.id()}));
 }
 
 TEST_CASE("job streams: all bytes get through, in their order, whatever the caller's streams are") {

@@ -44,14 +44,6 @@ json many_limits() {
 }
 
 // A payload that says so and waits.
-Bundle& waiting(Bundle& bundle) { return bundle.probe({"wait-signal"}); }
-
-std::vector<pid_t> pids_of(const Bundle& bundle) {
-    const Ended ended = verb(bundle, {"ps", "--format", "json", bundle.id()});
-    REQUIRE_MESSAGE(ended.status == 0, ended.err);
-    return json::parse(ended.out).get<std::vector<pid_t>>();
-}
-
 // The groups of a process of the container as itself sees them: "/" in all that it was put into.
 void check_in_all_groups(const std::string& cgroup_file) {
     std::istringstream lines(cgroup_file);

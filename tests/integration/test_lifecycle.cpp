@@ -14,8 +14,6 @@ using namespace pinfold::integration;
 
 namespace {
 
-Bundle& waiting(Bundle& bundle) { return bundle.probe({"wait-signal"}); }
-
 std::vector<std::string> create_words(const Bundle& bundle, const std::vector<std::string>& more = {}) {
     std::vector<std::string> words = {"create", "--bundle", bundle.path()};
     words.insert(words.end(), more.begin(), more.end());
@@ -27,8 +25,6 @@ Ended create(const Bundle& bundle, const std::vector<std::string>& more = {}) {
     bundle.write_config();
     return verb(bundle, create_words(bundle, more));
 }
-
-bool exists(const Bundle& bundle) { return fs::exists(bundle.state_root() / bundle.id()); }
 
 }  // namespace
 

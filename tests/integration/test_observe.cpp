@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "harness.hpp"
+#include "support/source_root.hpp"
 #include "turns.hpp"
 
 using namespace pinfold::integration;
@@ -76,12 +77,6 @@ bool await_watching(pid_t pid) {
 void add_device(Bundle& bundle) {
     bundle.config["linux"]["devices"] =
         json::array({{{"path", "/dev/given"}, {"type", "c"}, {"major", 10}, {"minor", 251}, {"fileMode", 0666}}});
-}
-
-std::vector<pid_t> pids_of(const Bundle& bundle) {
-    const Ended ended = verb(bundle, {"ps", "--format", "json", bundle.id()});
-    REQUIRE_MESSAGE(ended.status == 0, ended.err);
-    return json::parse(ended.out).get<std::vector<pid_t>>();
 }
 
 }  // namespace
@@ -312,7 +307,7 @@ TEST_CASE("update: what cannot be done as a whole is not done at all") {
 TEST_CASE("update: the documents of engines, from a file and from standard input") {
     NEEDS_GROUPS();
     if (!has_controller("memory") || !has_controller("pids")) SKIP_TEST("no memory and pids controllers in cgroup v2");
-    const fs::path documents = fs::path(std::getenv("PINFOLD_SOURCE_ROOT")) / "tests/data/configs";
+    const fs::path documents = pinfold::testing::source_root() / "tests/data/configs";
     Bundle bundle;
     const Turns payload(bundle, {{"wait-signal"}});
     const auto check_memory = [&](const Ended& ended, int megabytes, int swap_megabytes) {

@@ -153,7 +153,7 @@ TEST_CASE("terminal: with nobody who could ever type it is refused, before anyth
     bundle.config["process"]["terminal"] = true;
     bundle.probe({"cat"}).write_config();
     check_refused(run_program(bundle.command_line({}), silent), 1);
-    CHECK(!fs::exists(bundle.state_root() / bundle.id()));
+    CHECK(!exists(bundle));
     CHECK(run_program(bundle.command_line({.args = {"--dry-run"}}), silent).status == 0);
     bundle.config["process"]["terminal"] = false;
     bundle.probe({"wait-signal"});

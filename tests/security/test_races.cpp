@@ -105,18 +105,13 @@ void await_name(const fs::path& directory, const std::string& name) {
     }
 }
 
-Bundle& waiting(Bundle& bundle) {
-    bundle.probe({"wait-signal"}).write_config();
-    return bundle;
-}
-
 }  // namespace
 
 TEST_CASE("races: one id, created twice at once") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     Bundle bundle;
-    waiting(bundle);
+    waiting(bundle).write_config();
     for (int round = 0; round < rounds(); ++round) {
         Process one(bundle.verb(create_words(bundle)), {});
         come_later(round);
@@ -135,7 +130,7 @@ TEST_CASE("races: a container that is deleted, and somebody else at it") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     Bundle bundle;
-    waiting(bundle);
+    waiting(bundle).write_config();
     const std::string& id = bundle.id();
     const Words create = create_words(bundle);
     const Words exec = {"exec", id, "/probe", "stat", "/"};
@@ -173,7 +168,7 @@ TEST_CASE("races: an id that is deleted and taken by another while its first own
     NEEDS_ROOT();
     PINFOLD_ONLY();
     Bundle bundle;
-    waiting(bundle);
+    waiting(bundle).write_config();
     Words slow = {
         "/usr/bin/strace", "-o", bundle.host() / "trace", "-e",
         "inject=mkdirat:delay_exit=" + std::string(testing::slow_machine() ? "20000000" : "700000") + ":when=1"};
@@ -203,7 +198,7 @@ TEST_CASE("races: a container that is made or started, and somebody else at it")
     NEEDS_ROOT();
     PINFOLD_ONLY();
     Bundle bundle;
-    waiting(bundle);
+    waiting(bundle).write_config();
     const std::string& id = bundle.id();
     const Refusals never = {};
     using As = Container::As;
@@ -225,7 +220,7 @@ TEST_CASE("races: exec while its container is paused and resumed") {
     PINFOLD_ONLY();
     if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
     Bundle bundle;
-    waiting(bundle);
+    waiting(bundle).write_config();
     const std::string& id = bundle.id();
     make(bundle, Container::As::running);
     for (int round = 0; round < 2 * rounds(); ++round) {
@@ -280,7 +275,7 @@ TEST_CASE("races: a lock that is never let go of ends the wait for it, whatever 
     if (!fs::exists("/usr/bin/strace")) SKIP_TEST("needs strace");
     const std::string us = ", by process " + std::to_string(::getpid()) + " ('security-races')";
     Bundle held, fresh;
-    waiting(held);
+    waiting(held).write_config();
     const Container container(held, Container::As::created);
     const UniqueFd lock = lock_dir(held.state_root() / held.id());
     std::vector<int> all;
@@ -330,7 +325,7 @@ TEST_CASE("races: two hundred cycles by eight processes at once leave nothing") 
     PINFOLD_ONLY();
     const int cycles = testing::slow_machine() ? 3 : 25;
     Bundle bundle;
-    waiting(bundle);
+    waiting(bundle).write_config();
     std::vector<pid_t> workers;
     for (int worker = 0; worker < 8; ++worker) {
         const pid_t pid = ::fork();
