@@ -13,12 +13,6 @@
 
 namespace pinfold {
 
-namespace {
-
-constexpr int kPatience = 10'000;  // ms; a process in uninterruptible sleep can outlive SIGKILL for a while
-
-}  // namespace
-
 // Field 22 of /proc/PID/stat, counted after the program's name, which may hold anything.
 Result<uint64_t> process_start_time(pid_t pid) {
     const Result<std::string> stat = read_file(concat("/proc/", pid, "/stat"));
@@ -56,10 +50,10 @@ Result<bool> send_signal(int pidfd, int signal) {
     return errno_error(concat("send signal ", signal));
 }
 
-Result<void> await_end(int pidfd) {
+Result<void> await_end(int pidfd, std::chrono::seconds patience) {
     pollfd ended{pidfd, POLLIN, 0};
-    if (::poll(&ended, 1, kPatience) == 1) return {};
-    return plain_error(concat("the first process did not end within ", kPatience / 1000, " s of SIGKILL"))
+    if (::poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(patience).count())) == 1) return {};
+    return plain_error(concat("the first process did not end within ", patience.count(), " s of SIGKILL"))
         .with_hint(
             "it ends after all others of its namespace: one that ps calls defunct has to be reaped by its parent, or "
             "that has to end; one that waits for a device or a file server cannot be killed");

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -23,6 +24,7 @@ Result<pid_t> pid_of(int pidfd);
 // True if it is there to receive it.
 Result<bool> send_signal(int pidfd, int signal);
 
-Result<void> await_end(int pidfd);
+// After SIGKILL. One in uninterruptible sleep can outlive that for a while, but is not waited for for ever.
+Result<void> await_end(int pidfd, std::chrono::seconds patience = std::chrono::seconds(10));
 
 }  // namespace pinfold

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "support/source_root.hpp"
+
 namespace pinfold::integration {
 
 namespace {
@@ -65,11 +67,7 @@ std::string kernel_settings() {
     return text;
 }
 
-fs::path script_path(const std::string& name) {
-    const char* root = std::getenv("PINFOLD_SOURCE_ROOT");
-    REQUIRE(root != nullptr);
-    return fs::path(root) / "tests/data/hostile" / name;
-}
+fs::path script_path(const std::string& name) { return testing::source_root() / "tests/data/hostile" / name; }
 
 // The script goes in by standard input: the caller need not be able to read the file.
 void take_script(Job& job) {
@@ -91,24 +89,6 @@ void check_denied(const Attack& attack, const json& result) {
     std::sort(names.begin(), names.end());
     std::sort(wanted.begin(), wanted.end());
     CHECK(json(names) == json(wanted));
-}
-
-void check_attack(const Attack& attack, As as) {
-    INFO(std::string(attack.name), std::string(as == As::root ? ", as root" : ", as a normal user"));
-    Bundle bundle;
-    const Host host(bundle);
-    std::optional<Neighbour> neighbour;
-    if (attack.beside) neighbour.emplace(bundle);
-    const Judged judged = run_attack(attack, as, bundle, host);
-    const json& result = judged.result;
-    INFO("printed: ", std::string(result["stdout"]).substr(0, 500), std::string(result["stderr"]).substr(0, 500));
-    INFO("pinfold: ", judged.err);
-    const End& end = as == As::user && attack.end_of_user ? *attack.end_of_user : attack.end;
-    CHECK(result["status"] == end.status);
-    CHECK(judged.status == end.exit_code);
-    check_denied(attack, result);
-    if (attack.check != nullptr) attack.check({as, bundle, host, result});
-    host.check_unharmed(result.dump() + judged.err);
 }
 
 }  // namespace
@@ -178,20 +158,61 @@ json Attempt::answer(size_t line) const {
     return parsed;
 }
 
-Judged run_attack(const Attack& attack, As as, Bundle& bundle, const Host& host) {
-    Job job{host.job_options(), attack.command, as == As::user ? normal_user(bundle) : SpawnOptions{}};
+namespace {
+
+Job job_of(const Attack& attack, As as, Bundle& bundle, const Host& host) {
+    Job job{{"--result", "-"}, attack.command, as == As::user ? normal_user(bundle) : SpawnOptions{}};
     host.confide_in(job.spawn);
-    job.options.insert(job.options.end(), attack.options.begin(), attack.options.end());
+    for (const std::vector<std::string>& more : {host.job_options(), attack.options})
+        job.options.insert(job.options.end(), more.begin(), more.end());
     const std::string program = job.command.empty() ? "" : job.command[0];
     if (program == "/probe")
         job.options.insert(job.options.end(), {"--ro-bind", std::string(bundle.rootfs() / "probe") + ":/probe"});
     if (program.starts_with('@')) take_script(job);
-    return judge_job(bundle, std::move(job));
+    return job;
 }
 
+// An attack that is under way. All of them have to be checked before one of them goes.
+class Running {
+public:
+    Running(const Attack& attack, As as) : attack_(attack), as_(as), host_(bundle_) {
+        if (attack.beside) neighbour_.emplace(bundle_);
+        const Job job = job_of(attack, as, bundle_, host_);
+        process_.emplace(job_line(bundle_, job), job.spawn);
+    }
+
+    void check() {
+        INFO(std::string(attack_.name), std::string(as_ == As::root ? ", as root" : ", as a normal user"));
+        const Judged judged = judge(process_->finish());
+        const json& result = judged.result;
+        INFO("printed: ", std::string(result["stdout"]).substr(0, 500), std::string(result["stderr"]).substr(0, 500));
+        INFO("pinfold: ", judged.err);
+        const End& end = as_ == As::user && attack_.end_of_user ? *attack_.end_of_user : attack_.end;
+        CHECK(result["status"] == end.status);
+        CHECK(judged.status == end.exit_code);
+        check_denied(attack_, result);
+        if (attack_.check != nullptr) attack_.check({as_, bundle_, host_, result});
+        host_.check_unharmed(result.dump() + judged.err);
+        neighbour_.reset();
+    }
+
+private:
+    const Attack& attack_;
+    As as_;
+    Bundle bundle_;
+    Host host_;
+    std::optional<Neighbour> neighbour_;
+    std::optional<Process> process_;
+};
+
+}  // namespace
+
+// Side by side, since most of them wait for their deadline.
 void run_attacks(const std::vector<Attack>& attacks) {
     for (const Attack& attack : attacks) {
-        for (const As as : {As::root, As::user}) check_attack(attack, as);
+        Running as_root(attack, As::root), as_user(attack, As::user);
+        as_root.check();
+        as_user.check();
     }
 }
 

@@ -77,6 +77,5 @@ struct Attack {
 };
 
 void run_attacks(const std::vector<Attack>& attacks);
-Judged run_attack(const Attack& attack, As as, Bundle& bundle, const Host& host);
 
 }  // namespace pinfold::integration

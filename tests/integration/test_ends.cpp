@@ -27,16 +27,16 @@ TEST_CASE("ends: pinfold killed during the set-up takes the half-made container 
     NEEDS_ROOT();
     PINFOLD_ONLY();
     Bundle bundle;
-    sleep_forever(bundle);
+    waiting(bundle);
     // With --log on a FIFO that nobody empties, the child blocks in one of its steps.
     REQUIRE(::mkfifo((bundle.host() / "log").c_str(), 0600) == 0);
     const UniqueFd reader(::open((bundle.host() / "log").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     REQUIRE(reader);
     const UniqueFd filler(::open((bundle.host() / "log").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-    const int room = ::fcntl(filler.get(), F_SETPIPE_SZ, 4096);
-    REQUIRE(room == 4096);
-    // Room for the first few lines only: some step of the child is the one that blocks.
-    const std::string fill(static_cast<size_t>(room) - 1200, ' ');
+    // Two pages, of which the kernel calls a pipe full that has begun the second. Room for the first few lines only:
+    // some step of the child is the one that blocks, for a second with each line.
+    REQUIRE(::fcntl(filler.get(), F_SETPIPE_SZ, 8192) == 8192);
+    const std::string fill(4096 - 1200, ' ');
     REQUIRE(::write(filler.get(), fill.data(), fill.size()) == ssize_t(fill.size()));
     const auto running = start(
         bundle, {.global = {"--debug", "--log", bundle.host() / "log"}, .args = {"--pid-file", bundle.host() / "pid"}});

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
+#include <optional>
 
 #include "hostile.hpp"
 #include "terminal.hpp"
@@ -41,6 +43,110 @@ std::string drain(int fd) {
     for (ssize_t count = 0; (count = ::read(fd, bytes, sizeof bytes)) > 0;) text.append(bytes, size_t(count));
     return text;
 }
+
+// What the jobs below have in common, which run side by side, since they wait most of the time. All of them have to be
+// checked before one of them goes.
+struct Beside {
+    explicit Beside(As as)
+        : name(as == As::user ? "as a normal user" : "as root"),
+          shared(make_shared(bundle)),
+          spawn(as == As::user ? normal_user(bundle) : SpawnOptions{}) {}
+
+    void start(const std::vector<std::string>& words) {
+        std::vector<std::string> line = bundle.verb(
+            {"sandbox", "--name", bundle.id(), "--result", shared + "/result", "--bind", shared + ":/shared"});
+        line.insert(line.end(), words.begin(), words.end());
+        process.emplace(line, spawn);
+    }
+    json result() const { return json::parse(read_text(shared + "/result")); }
+
+    std::string name;
+    Bundle bundle;
+    std::string shared;
+    SpawnOptions spawn;
+    std::optional<Process> process;
+};
+
+// Both streams lead to one pipe, which gets full in the turn of either of them: it holds one page more or less.
+class Flood : Beside {
+public:
+    Flood(size_t already, As as) : Beside(as), already_(already), fuse_(bundle) {
+        int ends[2];
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        reader_ = UniqueFd(ends[0]);
+        const UniqueFd writer(ends[1]);
+        REQUIRE(::write(writer.get(), std::string(already, 'x').data(), already) == ssize_t(already));
+        spawn.fds = {{1, writer.get()}, {2, writer.get()}};
+        start({"--output-limit", "1m", "--timeout", brief(), "--", "sh", "-c",
+               "exec 3> /shared/fuse; yes & yes >&2 & wait"});
+    }
+    void check() {
+        INFO(name, ", ", already_, " bytes before");
+        CHECK(fuse_.await_end());  // the deadline is kept, though nobody has read a byte
+        CHECK(drain(reader_.get()).size() <= already_ + (1 << 20));
+        CHECK(process->finish().status == 124);
+    }
+
+private:
+    size_t already_;
+    Fuse fuse_;
+    UniqueFd reader_;
+};
+
+// A job whose streams lead to a pipe, or to a terminal, that nobody reads.
+class Untaken : Beside {
+public:
+    Untaken(bool to_terminal, const std::string& limit, As as) : Beside(as), terminal_(24, 80), limit_(limit) {
+        name += to_terminal ? ", to a terminal" : ", to a pipe";
+        int ends[2];
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        reader_ = UniqueFd(ends[0]);
+        writer_ = UniqueFd(ends[1]);
+        const int stream = to_terminal ? terminal_.slave() : writer_.get();
+        spawn.fds = {{1, stream}, {2, stream}};
+    }
+    void start(std::vector<std::string> words) {
+        if (!limit_.empty()) words.insert(words.begin(), {"--output-limit", limit_});
+        Beside::start(words);
+    }
+    void terminate() {
+        CHECK(await_file(shared + "/runs") == "runs\n");
+        process->signal(SIGTERM);
+    }
+    void check_end(int status, const char* told) {
+        INFO(name);
+        CHECK(process->finish().status == status);
+        CHECK(result()["status"] == told);
+        CHECK(result()["truncated"] == true);
+    }
+
+private:
+    Terminal terminal_;
+    std::string limit_;
+    UniqueFd reader_;
+    UniqueFd writer_;
+};
+
+// A job whose supervisor does nothing from its start on.
+class Stopped : Beside {
+public:
+    explicit Stopped(As as) : Beside(as), fuse_(bundle) {
+        start({"--timeout", brief(), "--", "sh", "-c",
+               "exec 3> /shared/fuse; echo runs; (setsid sleep 1000 &); sleep 1000"});
+        CHECK(process->read_line() == "runs");
+        process->signal(SIGSTOP);
+    }
+    void check() {
+        INFO(name);
+        CHECK(fuse_.await_end());
+        process->signal(SIGCONT);
+        CHECK(process->finish().status == 124);
+        CHECK(result()["status"] == "timed_out");
+    }
+
+private:
+    Fuse fuse_;
+};
 
 }  // namespace
 
@@ -112,98 +218,39 @@ TEST_CASE("hostile: every exit code is the job's own") {
     }
 }
 
-// Both streams lead to one pipe, which gets full in the turn of either of them: it holds one page more or less.
 TEST_CASE("hostile: a flood for a reader that does not read") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
+    std::vector<std::unique_ptr<Flood>> floods;
     for (const size_t already : {0, 4096}) {
-        for (const As as : {As::root, As::user}) {
-            CAPTURE(already);
-            CAPTURE((as == As::user));
-            Bundle bundle;
-            const std::string shared = make_shared(bundle);
-            const Fuse fuse(bundle);
-            int ends[2];
-            REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-            const UniqueFd reader(ends[0]);
-            UniqueFd writer(ends[1]);
-            REQUIRE(::write(writer.get(), std::string(already, 'x').data(), already) == ssize_t(already));
-            SpawnOptions spawn = as == As::user ? normal_user(bundle) : SpawnOptions{};
-            spawn.fds = {{1, writer.get()}, {2, writer.get()}};
-            Process flood(
-                bundle.verb({"sandbox", "--name", bundle.id(), "--output-limit", "1m", "--timeout", brief(), "--bind",
-                             shared + ":/shared", "--", "sh", "-c", "exec 3> /shared/fuse; yes & yes >&2 & wait"}),
-                spawn);
-            writer.reset();
-            CHECK(fuse.await_end());  // the deadline is kept, though nobody has read a byte
-            CHECK(drain(reader.get()).size() <= already + (1 << 20));
-            CHECK(flood.finish().status == 124);
-        }
+        for (const As as : {As::root, As::user}) floods.push_back(std::make_unique<Flood>(already, as));
     }
+    for (const auto& flood : floods) flood->check();
 }
 
 TEST_CASE("hostile: output that nobody ever takes does not lengthen a life") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    for (const bool to_terminal : {false, true}) {
-        for (const std::string limit : {"", "1m"}) {
-            for (const As as : {As::root, As::user}) {
-                if ((to_terminal == (as == As::user)) == limit.empty()) continue;  // each pair once
-                CAPTURE(to_terminal);
-                CAPTURE(limit);
-                CAPTURE((as == As::user));
-                Bundle bundle;
-                const std::string shared = make_shared(bundle);
-                int ends[2];
-                REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-                const UniqueFd reader(ends[0]), writer(ends[1]);
-                const Terminal terminal(24, 80);
-                const int stream = to_terminal ? terminal.slave() : writer.get();
-                SpawnOptions spawn = as == As::user ? normal_user(bundle) : SpawnOptions{};
-                spawn.fds = {{1, stream}, {2, stream}};
-                std::vector<std::string> words =
-                    bundle.verb({"sandbox", "--name", bundle.id(), "--result", shared + "/result"});
-                if (!limit.empty()) words.insert(words.end(), {"--output-limit", limit});
-                std::vector<std::string> brief_words = words;
-                brief_words.insert(brief_words.end(), {"--timeout", brief(), "--", "yes"});
-                CHECK(Process(brief_words, spawn).finish().status == 124);
-                json result = json::parse(read_text(shared + "/result"));
-                CHECK(result["status"] == "timed_out");
-                CHECK(result["truncated"] == true);
-                // Somebody who asks it to end is heard.
-                words.insert(words.end(), {"--timeout", "100s", "--bind", shared + ":/shared", "--", "sh", "-c",
-                                           "echo lost; echo runs > /shared/runs; exec yes"});
-                Process job(words, spawn);
-                CHECK(await_file(shared + "/runs") == "runs\n");
-                job.signal(SIGTERM);
-                CHECK(job.finish().status == 128 + SIGTERM);
-                result = json::parse(read_text(shared + "/result"));
-                CHECK(result["status"] == "signaled");
-                CHECK(result["truncated"] == true);
-            }
-        }
-    }
+    std::vector<std::unique_ptr<Untaken>> jobs;
+    jobs.push_back(std::make_unique<Untaken>(false, "", As::user));  // each pair of these once
+    jobs.push_back(std::make_unique<Untaken>(false, "1m", As::root));
+    jobs.push_back(std::make_unique<Untaken>(true, "", As::root));
+    jobs.push_back(std::make_unique<Untaken>(true, "1m", As::user));
+    for (const auto& job : jobs) job->start({"--timeout", brief(), "--", "yes"});
+    for (const auto& job : jobs) job->check_end(124, "timed_out");
+    // Somebody who asks it to end is heard.
+    for (const auto& job : jobs)
+        job->start({"--timeout", "100s", "--", "sh", "-c", "echo lost; echo runs > /shared/runs; exec yes"});
+    for (const auto& job : jobs) job->terminate();
+    for (const auto& job : jobs) job->check_end(128 + SIGTERM, "signaled");
 }
 
 TEST_CASE("hostile: a supervisor that is stopped does not lengthen a life") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    for (const As as : {As::root, As::user}) {
-        CAPTURE((as == As::user));
-        Bundle bundle;
-        const std::string shared = make_shared(bundle);
-        const Fuse fuse(bundle);
-        Process job(bundle.verb({"sandbox", "--name", bundle.id(), "--timeout", brief(), "--result", shared + "/result",
-                                 "--bind", shared + ":/shared", "--", "sh", "-c",
-                                 "exec 3> /shared/fuse; echo runs; (setsid sleep 1000 &); sleep 1000"}),
-                    as == As::user ? normal_user(bundle) : SpawnOptions{});
-        CHECK(job.read_line() == "runs");
-        job.signal(SIGSTOP);
-        CHECK(fuse.await_end());
-        job.signal(SIGCONT);
-        CHECK(job.finish().status == 124);
-        CHECK(json::parse(read_text(shared + "/result"))["status"] == "timed_out");
-    }
+    Stopped as_root(As::root), as_user(As::user);
+    as_root.check();
+    as_user.check();
 }
 
 TEST_CASE("hostile: what it makes in a directory of the host's belongs to nobody there, or to its caller") {

@@ -142,9 +142,11 @@ private:
 // Prints for each address and port whether a connection was possible. Not all that is refused is told so: a connection
 // that is possible takes a small part of the time that it gets.
 Command connect_to(const std::vector<std::string>& places) {
+    const std::string patience = pinfold::testing::slow_machine() ? "5" : "1";
     Command command = {"bash", "-c",
-                       "for at; do if timeout 3 bash -c \"exec 3<>/dev/tcp/$at\" 2> /dev/null; then echo yes $at; else "
-                       "echo no $at; fi; done",
+                       "for at; do if timeout " + patience +
+                           " bash -c \"exec 3<>/dev/tcp/$at\" 2> /dev/null; then echo yes $at; else "
+                           "echo no $at; fi; done",
                        "bash"};
     command.insert(command.end(), places.begin(), places.end());
     return command;

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "sandbox.hpp"
+#include "support/source_root.hpp"
 
 using namespace pinfold::integration;
 
@@ -441,9 +442,7 @@ TEST_CASE("sandbox: a result has the members that its manual names, and no other
     NEEDS_ROOT();
     PINFOLD_ONLY();
     const Bundle bundle;
-    const char* root = std::getenv("PINFOLD_SOURCE_ROOT");
-    if (root == nullptr) SKIP_TEST("PINFOLD_SOURCE_ROOT is not set");
-    std::string manual = read_text(fs::path(root) / "man/pinfold-result.5.scd");
+    std::string manual = read_text(pinfold::testing::source_root() / "man/pinfold-result.5.scd");
     std::erase(manual, '\\');
     const json result = judge_job(bundle, {{}, {"sh", "-c", "unshare -m; printf '\\377'; exit 1"}, {}}).result;
     REQUIRE(!result["denied"].empty());
