@@ -8,19 +8,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "support/sleeper.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;
+using pinfold::testing::start_sleeper;
 
 namespace {
-
-pid_t start_sleeper() {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        for (;;) ::pause();
-    }
-    return pid;
-}
 
 bool is_reaped(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) < 0 && errno == ECHILD; }
 

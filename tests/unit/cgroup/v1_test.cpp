@@ -10,6 +10,7 @@
 #include "cgroup/stats.hpp"
 #include "cgroup/watch.hpp"
 #include "real_group.hpp"
+#include "support/sleeper.hpp"
 #include "support/temp_dir.hpp"
 #include "support/testing.hpp"
 
@@ -99,10 +100,7 @@ constexpr const char* kNoV1 = "needs root, and cgroup v1 with freezer and pids";
 
 // A child that stays until it is killed.
 pid_t settle(const CgroupPath& place) {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        for (;;) ::pause();
-    }
+    const pid_t pid = start_sleeper();
     REQUIRE(add_process(place, pid));
     return pid;
 }

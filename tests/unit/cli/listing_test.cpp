@@ -1,7 +1,5 @@
 // list and ps, with real states and real processes: what is printed is read by people, and by programs.
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,34 +10,15 @@
 #include "cli/verbs.hpp"
 #include "json/reader.hpp"
 #include "state/store.hpp"
+#include "support/sleeper.hpp"
 #include "support/temp_dir.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;
+using pinfold::testing::Sleeper;
 using pinfold::testing::TempDir;
 
 namespace {
-
-// A process that is there until the end of the scope.
-class Sleeper {
-public:
-    Sleeper() : pid_(::fork()) {
-        if (pid_ == 0) {
-            for (;;) ::pause();
-        }
-        REQUIRE(pid_ > 0);
-    }
-    ~Sleeper() {
-        ::kill(pid_, SIGKILL);
-        ::waitpid(pid_, nullptr, 0);
-    }
-    Sleeper(const Sleeper&) = delete;
-    Sleeper& operator=(const Sleeper&) = delete;
-    pid_t pid() const { return pid_; }
-
-private:
-    pid_t pid_;
-};
 
 StateDir record(const TempDir& root, const std::string& id, const std::string& bundle, pid_t pid) {
     ContainerRecord record;

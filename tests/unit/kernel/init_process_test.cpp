@@ -7,20 +7,13 @@
 
 #include "base/process.hpp"
 #include "kernel/child_guard.hpp"
+#include "support/sleeper.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;
+using pinfold::testing::start_sleeper;
 
 namespace {
-
-pid_t start_sleeper() {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        for (;;) ::pause();
-    }
-    REQUIRE(pid > 0);
-    return pid;
-}
 
 // Ended, and not reaped.
 void make_zombie(pid_t pid) {

@@ -14,10 +14,12 @@
 
 #include "json/reader.hpp"
 #include "state/record.hpp"
+#include "support/sleeper.hpp"
 #include "support/temp_dir.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;
+using pinfold::testing::start_sleeper;
 using pinfold::testing::TempDir;
 namespace fs = std::filesystem;
 
@@ -73,10 +75,7 @@ TEST_CASE("state: running while the process lives, stopped from its end on") {
     TempDir dir;
     const auto state = StateDir::create(dir.path(), record_of("web"), "{}");
     REQUIRE(state);
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-        for (;;) ::pause();
-    }
+    const pid_t pid = start_sleeper();
     REQUIRE(state->record_init(pid));
     CHECK(load_state(dir.path(), "web")->status == Status::running);
     CHECK(load_state(dir.path(), "web")->pid == pid);
