@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.hpp"
+#include "cli/verbs.hpp"
 
 namespace pinfold::testing {
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/process.hpp"
-#include "kernel/child_guard.hpp"
 #include "support/sleeper.hpp"
 #include "support/testing.hpp"
 
