@@ -296,6 +296,13 @@ std::string dump_plan(const Plan& plan, const LaunchOptions& options) {
     tell_child_steps(request.child(), steps);
     if (joins_pid_namespace(request)) tell_steps(kTakenOver, request, "parent", steps);
     tell_steps_inside(request.child(), steps);
+    // On the host, by whoever starts the container, and by whoever removes it.
+    const auto tell_hooks = [&](const char* kind, const std::vector<Hook>& hooks) {
+        const auto words = [&](const Hook& hook) { return concat(kind, ": run ", hook.path, " on the host"); };
+        if (!hooks.empty()) steps.push_back({"hooks", "parent", each(hooks, words)});
+    };
+    tell_hooks("poststart", plan.hooks.poststart);
+    tell_hooks("poststop", plan.hooks.poststop);
     const auto to_json = [](const ToldStep& step) -> Json {
         return {
             Json::Object{{"step", json_of(step.name)}, {"by", json_of(step.by)}, {"actions", json_of(step.actions)}}};

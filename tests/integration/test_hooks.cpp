@@ -260,3 +260,18 @@ TEST_CASE("hooks: no descriptor of pinfold's or of its caller's reaches them") {
     // The shell that expands the pattern has opened the directory itself.
     CHECK(read_text(file) == "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n");
 }
+
+TEST_CASE("hooks: --dry-run tells them all, those after the start and the end too") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    record_all(bundle);
+    const Outcome told = run(bundle, {.args = {"--dry-run"}});
+    CHECK(told.status == 0);
+    for (const char* kind :
+         {"prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"}) {
+        CAPTURE(std::string(kind));
+        CHECK(told.out.find(std::string(kind) + ": run /") != std::string::npos);
+    }
+    CHECK(names_in(bundle).empty());
+}
