@@ -40,13 +40,14 @@ Result<void> add_members(int group, std::vector<pid_t>& pids) {
     return {};
 }
 
-// The name of any group directly below, or an empty one.
+// The name of any group directly below, or an empty one; so of a group that somebody else has removed meanwhile.
 Result<std::string> find_child(int group) {
     std::string child;
-    TRY(visit_children(group, [&](std::string_view name) {
+    const Result<void> visited = visit_children(group, [&](std::string_view name) {
         child = name;
         return false;
-    }));
+    });
+    if (!visited && !has_vanished(visited.error())) return visited.error();
     return child;
 }
 
@@ -153,10 +154,11 @@ Result<std::vector<pid_t>> group_processes(const CgroupPath& place) {
         if (!group && has_vanished(group.error())) continue;
         if (!group) return group.error();
         TRY(add_members(group->get(), pids));
-        TRY(visit_children(group->get(), [&](std::string_view name) {
+        const Result<void> visited = visit_children(group->get(), [&](std::string_view name) {
             left.push_back(concat(below, '/', name));
             return true;
-        }));
+        });
+        if (!visited && !has_vanished(visited.error())) return visited.error();
     }
     std::ranges::sort(pids);
     // One that moves meanwhile may be met twice.

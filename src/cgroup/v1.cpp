@@ -144,9 +144,11 @@ void await_end(pid_t pid, int64_t patience_ms) {
 
 // Pauses also in a group that is empty already: the last process may have left the list and not yet the group.
 Result<void> kill_members(int group, const Deadline& deadline) {
-    const std::string list = TRY(read_control(group, "cgroup.procs"));
+    const Result<std::string> list = read_control(group, "cgroup.procs");
+    if (!list && has_vanished(list.error())) return {};  // removed by somebody else
+    if (!list) return list.error();
     pid_t last = 0;
-    for (const pid_t pid : pids_in(list)) {
+    for (const pid_t pid : pids_in(*list)) {
         if (::kill(pid, SIGKILL) == 0) last = pid;
     }
     if (last > 0) await_end(last, std::min(deadline.left_ms(), kKillAgainMs));
@@ -157,7 +159,8 @@ Result<void> kill_members(int group, const Deadline& deadline) {
 Result<void> remove_group(const std::string& directory, const Deadline& deadline) {
     if (::rmdir(directory.c_str()) == 0 || errno == ENOENT) return {};
     const size_t slash = directory.rfind('/');
-    UniqueFd parent = TRY(open_at(AT_FDCWD, directory.substr(0, slash), O_PATH | O_DIRECTORY));
+    UniqueFd parent(::open(directory.substr(0, slash).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!parent) return errno == ENOENT ? Result<void>() : errno_error(concat("open ", directory.substr(0, slash)));
     return remove_tree(std::move(parent), directory.substr(slash + 1), deadline,
                        [&](int group) { return kill_members(group, deadline); });
 }

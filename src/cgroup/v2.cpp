@@ -174,7 +174,7 @@ void sort_writes(int group, std::vector<CgroupWrite>& writes) {
     std::reverse(lowering, writes.end());
 }
 
-// Reads an open cgroup.events: whether it has the line "key 1".
+// Reads an open cgroup.events: whether it has the line "key 1". ENODEV: the group is gone.
 Result<bool> read_event(int events, std::string_view key) {
     char text[256];
     const ssize_t got = ::pread(events, text, sizeof text, 0);
@@ -199,7 +199,7 @@ Result<bool> await_frozen(int group, bool wanted, std::chrono::milliseconds pati
 }
 
 // Ends what is in this very group, one by one.
-Result<void> empty_group(int group, const Deadline& deadline) {
+Result<void> kill_members(int group, const Deadline& deadline) {
     const UniqueFd events = TRY(open_at(group, "cgroup.events", O_RDONLY));
     for (;;) {
         if (!TRY(read_event(events.get(), "populated"))) return {};
@@ -213,15 +213,22 @@ Result<void> empty_group(int group, const Deadline& deadline) {
     }
 }
 
+// Somebody else may remove it meanwhile: an exec its own group, or another delete.
+Result<void> empty_group(int group, const Deadline& deadline) {
+    Result<void> emptied = kill_members(group, deadline);
+    return !emptied && has_vanished(emptied.error()) ? Result<void>() : emptied;
+}
+
 Result<void> remove_busy(const std::string& directory) {
     const Deadline deadline(kKillPatience);
     const size_t slash = directory.rfind('/');
-    UniqueFd parent = TRY(open_at(AT_FDCWD, directory.substr(0, slash), O_PATH | O_DIRECTORY));
+    UniqueFd parent(::open(directory.substr(0, slash).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!parent) return errno == ENOENT ? Result<void>() : errno_error(concat("open ", directory.substr(0, slash)));
     const std::string name = directory.substr(slash + 1);
     const UniqueFd group(::openat(parent.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!group) return errno == ENOENT ? Result<void>() : errno_error(concat("open ", name));
     // The whole tree at once, against which no fork can race. Absent before Linux 5.14.
-    if (const auto killed = write_file_at(group.get(), "cgroup.kill", "1"); !killed && killed.error().code != ENOENT) {
+    if (const auto killed = write_file_at(group.get(), "cgroup.kill", "1"); !killed && !has_vanished(killed.error())) {
         return killed;
     }
     return remove_tree(std::move(parent), name, deadline, [&](int leaf) { return empty_group(leaf, deadline); });
@@ -370,7 +377,9 @@ Result<void> V2Group::remove() {
 
 Result<void> V2Group::remove_empty() {
     if (const UniqueFd events(::open(concat(directory(), "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)); events) {
-        if (TRY(read_event(events.get(), "populated"))) await_change(events.get(), kDyingMs);
+        const Result<bool> populated = read_event(events.get(), "populated");
+        if (!populated && !has_vanished(populated.error())) return populated.error();
+        if (populated && *populated) await_change(events.get(), kDyingMs);
     }
     if (::rmdir(directory().c_str()) == 0 || errno == ENOENT) return {};
     return errno_error("remove " + name());

@@ -149,6 +149,32 @@ TEST_CASE("detached: an exec that is killed before its program began ends at its
     while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;  // what its parents have left to us
 }
 
+// As where an exec removes its own group: what is opened then has nothing behind it.
+TEST_CASE("detached: a group that vanishes while it is removed is removed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists("/usr/bin/strace")) SKIP_TEST("needs strace");
+    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
+    const Bundle bundle;
+    const DetachedSandbox box(bundle, {});
+    std::vector<std::string> words = {"/usr/bin/strace",
+                                      "-o",
+                                      bundle.host() / "trace",
+                                      "-e",
+                                      "trace=rmdir,unlinkat,pread64",
+                                      "-e",
+                                      "inject=rmdir:error=EBUSY:when=1",
+                                      "-e",
+                                      "inject=unlinkat:error=EBUSY:when=1",
+                                      "-e",
+                                      "inject=pread64:error=ENODEV:when=1"};
+    const std::vector<std::string> removal = bundle.verb({"delete", "--force", bundle.id()});
+    words.insert(words.end(), removal.begin(), removal.end());
+    const Ended removed = run_program(words, {.env = {"ASAN_OPTIONS=detect_leaks=0"}});
+    CHECK_MESSAGE(removed.status == 0, removed.err);
+    CHECK(read_text(bundle.host() / "trace").find("ENODEV") != std::string::npos);
+}
+
 TEST_CASE("detached: with a command it ends with that; with a timeout, by itself") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
