@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/inotify.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -466,4 +468,54 @@ TEST_CASE("options: --version names the program, its version and the specificati
     CHECK(ended.status == 0);
     CHECK(ended.out.find(" version ") != std::string::npos);
     CHECK(ended.out.find("spec: 1.") != std::string::npos);
+}
+
+namespace {
+
+// Listens, has all the connections that it allows, and takes none.
+class FullSocket {
+public:
+    explicit FullSocket(const fs::path& path) : path_(path) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+        const auto* place = reinterpret_cast<const sockaddr*>(&address);
+        REQUIRE(::bind(listener_.get(), place, sizeof address) == 0);
+        REQUIRE(::listen(listener_.get(), 0) == 0);
+        for (int status = 0; status == 0;) {
+            waiting_.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+            status = ::connect(waiting_.back().get(), place, sizeof address);
+        }
+        REQUIRE(errno == EAGAIN);
+    }
+    const fs::path& path() const { return path_; }
+
+private:
+    fs::path path_;
+    UniqueFd listener_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    std::vector<UniqueFd> waiting_;
+};
+
+}  // namespace
+
+TEST_CASE("options: a socket at which nobody accepts ends the start after a while, and leaves nothing") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle console;
+    Bundle pidfd;
+    Bundle listener;
+    const FullSocket full(console.host() / "full");
+    console.config["process"]["terminal"] = true;
+    listener.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_ALLOW"},
+                                           {"listenerPath", full.path()},
+                                           {"syscalls", {{{"names", {"getppid"}}, {"action", "SCMP_ACT_NOTIFY"}}}}};
+    for (Bundle* bundle : {&console, &pidfd, &listener}) bundle->probe({"exit", "0"}).write_config();
+    Process first(console.command_line({.args = {"--detach", "--console-socket", full.path()}}), {});
+    Process second(pidfd.command_line({.args = {"--pidfd-socket", full.path()}}), {});
+    Process third(listener.command_line({}), {});
+    for (Process* process : {&first, &second, &third}) {
+        const Ended ended = process->finish();
+        CHECK(ended.status == 1);
+        CHECK_MESSAGE(ended.err.find("nobody accepts there") != std::string::npos, ended.err);
+    }
 }
