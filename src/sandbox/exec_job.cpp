@@ -138,8 +138,10 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     const SignalForwarder signals = TRY(SignalForwarder::create());
     const Deadline deadline = TRY(Deadline::start(watch.timeout));
     SandboxResult result;
+    int64_t let_go = monotonic_ns();  // or a little later, where it waits to be looked at
     const auto on_receipt = [&](const Receipt& receipt) {
         result.receipt = receipt;
+        let_go = monotonic_ns();
         return watch.on_receipt ? watch.on_receipt(receipt) : require(receipt);
     };
     const auto on_born = [&](const Child& child, int mark) -> Result<void> {
@@ -159,7 +161,7 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     if (filter) denials = TRY(Denials::create(std::move(started.listener), filter->program));
     const JobEnd end = TRY(
         supervise_job({started.child.pidfd.get(), nullptr, group.place(), signals, streams,
-                       denials ? &*denials : nullptr, deadline.left(), std::nullopt, -1, nullptr, started.mark.get()}));
+                       denials ? &*denials : nullptr, deadline.left(), std::nullopt, -1, nullptr, started.mark.get(), let_go}));
     started.child.guard.release();  // it was reaped
     take_output(streams.output, result);
     if (denials) result.denied = denials->take();

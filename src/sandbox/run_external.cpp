@@ -76,9 +76,11 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     SandboxResult result;
     result.limits = read_back_external(job, group, born.pid);
     TRY(check_groups(job, result.limits));
+    const int64_t let_go = monotonic_ns();
     TRY(subreaper.link().send(Message::go));
-    const JobEnd end = TRY(supervise_job({subreaper.pidfd(), &subreaper.link(), group, signals, prepared.streams,
-                                          nullptr, timeout_of(job), job.cpu_timeout, born.fd.get()}));
+    const JobEnd end =
+        TRY(supervise_job({subreaper.pidfd(), &subreaper.link(), group, signals, prepared.streams, nullptr,
+                           timeout_of(job), job.cpu_timeout, born.fd.get(), nullptr, -1, let_go}));
     take_output(prepared.streams.output, result);
     result.denied.reset();
     const GroupUsage usage = measure_usage(group);

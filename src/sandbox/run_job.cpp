@@ -39,8 +39,10 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
         };
     }
     SandboxResult result;
-    options.on_receipt = [&result, check_receipt = options.on_receipt](const Receipt& receipt) {
+    int64_t let_go = monotonic_ns();
+    options.on_receipt = [&result, &let_go, check_receipt = options.on_receipt](const Receipt& receipt) {
         result.receipt = receipt;
+        let_go = monotonic_ns();  // right after it
         return check_receipt(receipt);
     };
     RunningContainer running = TRY(launch_container(container_of(prepared), options, signals));
@@ -54,7 +56,7 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     TRY_IN("deadline", running.payload->link.send(Message::go));
     const JobEnd end = TRY(
         supervise_job({running.child->pidfd.get(), &running.payload->link, plan.cgroup.place, signals, prepared.streams,
-                       &denials, timeout_of(job), job.cpu_timeout, -1, memory ? &*memory : nullptr}));
+                       &denials, timeout_of(job), job.cpu_timeout, -1, memory ? &*memory : nullptr, -1, let_go}));
     take_output(prepared.streams.output, result);
     result.denied = denials.take();
     classify(end, {measure_usage(plan.cgroup.place), count_oom(plan.cgroup.place).kills, job.cpu_timeout}, result);

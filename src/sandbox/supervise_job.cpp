@@ -34,7 +34,7 @@ constexpr nanoseconds kPatience = 2s;
 
 class Supervisor {
 public:
-    explicit Supervisor(const JobWatch& watch) : watch_(watch), started_(monotonic_ns()) {}
+    explicit Supervisor(const JobWatch& watch) : watch_(watch) {}
 
     Result<JobEnd> await_end();
 
@@ -67,7 +67,6 @@ private:
     UniqueFd wall_;
     UniqueFd cpu_;
     UniqueFd memory_;
-    int64_t started_;
     JobEnd end_;
     std::set<int> seen_;  // signals that were passed on
     bool done_ = false;
@@ -124,7 +123,7 @@ Result<JobEnd> Supervisor::await_end() {
         if (slots[kLink].revents != 0) TRY(take_report());
         if (slots[kProcess].revents != 0) TRY(take_death());
     }
-    end_.wall = nanoseconds(monotonic_ns() - started_);
+    end_.wall = nanoseconds(monotonic_ns() - watch_.began);
     finish_output();
     return end_;
 }
@@ -134,7 +133,7 @@ void Supervisor::finish_output() {
     Output& output = watch_.streams.output;
     const int64_t soon = monotonic_ns() + kPatience.count();
     const bool has_time = watch_.timeout && seen_.empty();
-    output.finish(has_time ? std::max(soon, started_ + watch_.timeout->count()) : soon, watch_.signals.fd());
+    output.finish(has_time ? std::max(soon, watch_.began + watch_.timeout->count()) : soon, watch_.signals.fd());
     end_.over_limit = output.over_limit();
     if (output.cut()) log_warning("the end of the output is lost: nobody took it, or it could not be written");
 }

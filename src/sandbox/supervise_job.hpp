@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "base/clock.hpp"
 #include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
 #include "process/channel.hpp"
@@ -23,9 +24,10 @@ struct JobWatch {
     Denials* denials = nullptr;  // null: nobody listens
     std::optional<std::chrono::nanoseconds> timeout;
     std::optional<std::chrono::nanoseconds> cpu_timeout;
-    int receiver = -1;              // pidfd of whom signals are for, and the last one; -1: the process itself
-    MemoryWatch* memory = nullptr;  // null: the kernel holds it
-    int mark = -1;                  // cgroup namespace that all of it is in, where there is no group
+    int receiver = -1;               // pidfd of whom signals are for, and the last one; -1: the process itself
+    MemoryWatch* memory = nullptr;   // null: the kernel holds it
+    int mark = -1;                   // cgroup namespace that all of it is in, where a group does not tell
+    int64_t began = monotonic_ns();  // when the program was let go
 };
 
 struct JobEnd {

@@ -482,3 +482,14 @@ TEST_CASE("sandbox: a supervisor that is killed before files go in leaves nothin
     const Ended deleted = run_program(bundle.verb({"delete", "--force", bundle.id()}));
     CHECK_MESSAGE(deleted.status == 0, deleted.err);
 }
+
+TEST_CASE("sandbox: the time in the result is that from the program's start to its end") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    CHECK(judge_job(bundle, {{}, {"sleep", "1"}, {}}).result["usage"]["wall_seconds"].get<double>() >= 1);
+    CHECK(run_job(bundle, {{"--detach"}, {}, {}}).status == 0);
+    const Ended ended = verb(bundle, {"exec", "--result", "-", bundle.id(), "sleep", "1"});
+    CHECK(json::parse(ended.out)["usage"]["wall_seconds"].get<double>() >= 1);
+    CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+}
