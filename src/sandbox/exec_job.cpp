@@ -1,7 +1,9 @@
 // One more program in a container, watched like a job of its own.
 #include "sandbox/exec_job.hpp"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,11 +11,14 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <vector>
 
 #include "base/clock.hpp"
+#include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
+#include "cgroup/control_files.hpp"
 #include "cgroup/usage.hpp"
 #include "cgroup/v1.hpp"
 #include "kernel/capabilities.hpp"
@@ -28,6 +33,44 @@ namespace pinfold {
 
 namespace {
 
+// The directories that hold the container's group: that of cgroup v2, or without that each of v1's.
+std::vector<std::string> directories_of(const CgroupPath& container) {
+    if (!container.mount.empty()) return {container.mount + container.path};
+    std::vector<std::string> directories;
+    for (const std::string& mount : v1_mounts(container)) directories.push_back(mount + container.path);
+    return directories;
+}
+
+constexpr std::string_view kGroupPrefix = "exec-";
+
+// An exec that was killed leaves its group. Removed is only what holds nobody, and whose exec is no more.
+void remove_left_groups(const CgroupPath& container) {
+    for (const std::string& directory : directories_of(container)) {
+        const Result<UniqueFd> group = open_at(AT_FDCWD, directory, O_PATH | O_DIRECTORY);
+        if (!group) continue;
+        (void)visit_children(group->get(), [&](std::string_view name) {
+            if (!name.starts_with(kGroupPrefix)) return true;
+            const std::string_view maker = name.substr(kGroupPrefix.size());
+            const pid_t pid = parse_number<pid_t>(maker.substr(0, maker.find('-'))).value_or(0);
+            const bool is_left = pid == ::getpid() || (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH);
+            if (is_left) ::unlinkat(group->get(), std::string(name).c_str(), AT_REMOVEDIR);
+            return true;
+        }).has_value();
+    }
+}
+
+// One of the same number may have left processes behind that live on.
+std::string free_name(const CgroupPath& container) {
+    const std::vector<std::string> directories = directories_of(container);
+    std::string name = concat(kGroupPrefix, ::getpid());
+    const auto is_taken = [&](const std::string& directory) {
+        return ::access(concat(directory, '/', name).c_str(), F_OK) == 0;
+    };
+    for (int number = 2; std::ranges::any_of(directories, is_taken); ++number)
+        name = concat(kGroupPrefix, ::getpid(), '-', number);
+    return name;
+}
+
 // A group below the container's for this program and all that it starts, so that they can be ended together, and
 // counted apart.
 class OwnGroup {
@@ -35,7 +78,8 @@ public:
     static Result<OwnGroup> create(const CgroupPath& container) {
         OwnGroup group;
         if (!container.exists()) return group;
-        group.name_ = concat("exec-", ::getpid());
+        remove_left_groups(container);
+        group.name_ = free_name(container);
         const std::string path = concat(container.path, '/', group.name_);
         if (container.mount.empty()) {
             const CgroupPlan plan{.place = {.path = path, .v1 = container.v1}};
@@ -47,8 +91,10 @@ public:
         }
         group.place_ = {.mount = container.mount, .path = path};
         const std::string directory = group.place_.mount + group.place_.path;
-        if (::mkdir(directory.c_str(), 0755) != 0) return errno_error(concat("make ", directory));
-        return group;
+        if (::mkdir(directory.c_str(), 0755) == 0) return group;
+        Error error = errno_error(concat("make ", directory));
+        group.place_ = {};  // not ours to remove
+        return error;
     }
     OwnGroup(OwnGroup&& other) noexcept
         : name_(std::move(other.name_)), place_(std::exchange(other.place_, CgroupPath{})) {}
@@ -159,9 +205,9 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
     std::optional<Denials> denials;
     if (filter) denials = TRY(Denials::create(std::move(started.listener), filter->program));
-    const JobEnd end = TRY(
-        supervise_job({started.child.pidfd.get(), nullptr, group.place(), signals, streams,
-                       denials ? &*denials : nullptr, deadline.left(), std::nullopt, -1, nullptr, started.mark.get(), let_go}));
+    const JobEnd end = TRY(supervise_job({started.child.pidfd.get(), nullptr, group.place(), signals, streams,
+                                          denials ? &*denials : nullptr, deadline.left(), std::nullopt, -1, nullptr,
+                                          started.mark.get(), let_go}));
     started.child.guard.release();  // it was reaped
     take_output(streams.output, result);
     if (denials) result.denied = denials->take();

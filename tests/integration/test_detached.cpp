@@ -149,6 +149,39 @@ TEST_CASE("detached: an exec that is killed before its program began ends at its
     while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;  // what its parents have left to us
 }
 
+// Its number may come round again, and what it has left may live.
+TEST_CASE("detached: a group that an exec has left is no obstacle to the next, and goes with it if it is empty") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
+    const Bundle bundle;
+    const DetachedSandbox box(bundle, {});
+    fs::path group;
+    for (const std::string& one : cgroups_named(bundle.id())) {
+        if (one.starts_with(cgroup2_mount().string())) group = one;
+    }
+    REQUIRE(!group.empty());
+    std::string exec = "exec";
+    for (const std::string& word : bundle.verb({"exec", "--timeout", "100s", bundle.id(), "echo", "ran"}))
+        exec += " " + word;
+    fs::create_directory(group / "exec-4194303");  // of one that was killed
+    const std::string left = group / "exec-$$";
+    const Ended again = run_program({"/bin/sh", "-c", "mkdir " + left + "; " + exec});
+    CHECK_MESSAGE(again.out == "ran\n", again.err);
+    CHECK(cgroups_named("exec-").empty());
+    Process lives({"/bin/sleep", "1000"}, SpawnOptions{});
+    const std::string in_use = "mkdir " + left + " && echo " + std::to_string(lives.pid()) + " > " + left +
+                               "/cgroup.procs && echo $$ && " + exec;
+    const Ended beside = run_program({"/bin/sh", "-c", in_use});
+    CHECK_MESSAGE(beside.out.ends_with("ran\n"), beside.err);
+    CHECK(::kill(lives.pid(), 0) == 0);
+    CHECK(fs::exists(group / ("exec-" + beside.out.substr(0, beside.out.find('\n')))));
+    lives.signal(SIGKILL);
+    CHECK(lives.finish().status == 128 + SIGKILL);
+    CHECK(box.exec({"--timeout", "100s"}, {"true"}).status == 0);
+    CHECK(cgroups_named("exec-").empty());
+}
+
 // As where an exec removes its own group: what is opened then has nothing behind it.
 TEST_CASE("detached: a group that vanishes while it is removed is removed") {
     NEEDS_ROOT();
