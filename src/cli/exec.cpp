@@ -102,7 +102,7 @@ Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const
     watch.streams.output_limit = TRY(output_limit(options.output_limit, watch.streams.capture));
     watch.on_receipt = require_and_log(trail, options.id);
     const SandboxResult result = run_exec_job(plan, state, child, watch);
-    log_result(trail, options.id, result);
+    log_result(trail, options.id, result, Ended::exec);
     return conclude(result, file);
 }
 

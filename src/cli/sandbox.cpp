@@ -3,6 +3,7 @@
 
 #include "base/strings.hpp"
 #include "base/units.hpp"
+#include "cli/audited.hpp"
 #include "cli/limits.hpp"
 #include "cli/make_job.hpp"
 #include "cli/result_file.hpp"
@@ -126,7 +127,9 @@ Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line)
 Result<int> verb_prune(const PruneOptions& options, const CommandLine& line) {
     const std::string& root = line.global.root;
     if (line.global.root_is_default && ::access(root.c_str(), F_OK) != 0) return 0;  // there never was a container
-    for (const std::string& id : TRY(prune_sandboxes(root, options.dry_run))) TRY(print(id + "\n"));
+    const AuditTrail trail = options.dry_run ? AuditTrail() : TRY(open_audit(line));
+    const auto names = options.dry_run ? sandboxes_to_prune(root) : prune_sandboxes(root, trail);
+    for (const std::string& id : TRY(names)) TRY(print(id + "\n"));
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "json/writer.hpp"
+#include "sandbox/build_config.hpp"
 #include "sandbox/classify.hpp"
 
 namespace pinfold {
@@ -43,30 +44,30 @@ AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::st
             to_hex(sha256(config)),
             {{"command", json_list(job.command)},
              {"network", json_quoted(kNetworks[size_t(job.network)])},
-             {"seccomp", json_quoted(job.seccomp)},
+             {"seccomp", json_quoted(profile_of(job))},
              {"binds", json_list(bind_words(job.binds))},
              {"copy_in", json_list(copy_words(job.copy_in))},
              {"copy_out", json_list(copy_words(job.copy_out))}}};
 }
 
-void log_result(const AuditTrail& trail, const std::string& id, const Result<SandboxResult>& ended) {
+void log_result(const AuditTrail& trail, const std::string& id, const Result<SandboxResult>& ended, Ended what) {
     if (!trail.is_on()) return;
+    using Members = std::vector<std::pair<std::string, std::string>>;
+    const auto append = [&](const char* event, Members members) {
+        if (what == Ended::exec) members.emplace_back("of", json_quoted("exec"));
+        append_or_warn(trail, {event, id, "", std::move(members)});
+    };
     const SandboxResult result = ended ? *ended : failed_result(ended.error());
     for (const DeniedCall& call : result.denied.value_or(std::vector<DeniedCall>())) {
-        append_or_warn(trail, {"denied",
-                               id,
-                               "",
-                               {{"call", json_quoted(call.name)},
-                                {"count", std::to_string(call.count)},
-                                {"program", json_quoted(call.program)}}});
+        append("denied", {{"call", json_quoted(call.name)},
+                          {"count", std::to_string(call.count)},
+                          {"program", json_quoted(call.program)}});
     }
-    if (const char* limit = limit_hit(result.status)) {
-        append_or_warn(trail, {"limit", id, "", {{"limit", json_quoted(limit)}}});
-    }
-    std::vector<std::pair<std::string, std::string>> members = {{"status", json_quoted(status_word(result.status))},
-                                                                {"code", std::to_string(exit_code_of(result))}};
+    if (const char* limit = limit_hit(result.status)) append("limit", {{"limit", json_quoted(limit)}});
+    Members members = {{"status", json_quoted(status_word(result.status))},
+                       {"code", std::to_string(exit_code_of(result))}};
     if (!result.error.empty()) members.emplace_back("error", json_quoted(result.error));
-    append_or_warn(trail, {"end", id, "", std::move(members)});
+    append_or_warn(trail, {what == Ended::exec ? "exec-end" : "end", id, "", std::move(members)});
 }
 
 }  // namespace pinfold

@@ -12,6 +12,7 @@
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "json/writer.hpp"
 #include "policy/check_request.hpp"
 #include "process/lifetime.hpp"
 #include "sandbox/prepare_job.hpp"
@@ -82,12 +83,17 @@ bool is_to_go(const std::string& root, const ContainerState& state, bool abandon
 
 // Under its lock, and only if it is still so: another may have removed it, or used it again. Whose creator lives cannot
 // be locked.
-Result<bool> prune_one(const std::string& root, const std::string& id) {
+Result<bool> prune_one(const std::string& root, const std::string& id, const AuditTrail& trail, Result<void>& logged) {
     const StateLock lock = TRY(StateLock::take(root, id));
     const ContainerState state = TRY(load_for_delete(root, id, false));
     if (!is_to_go(root, state, true)) return false;
-    TRY(destroy_container(root, state));
-    return true;
+    const AuditEvent event{"prune", id, "", {{"status", json_quoted(status_name(state.status))}}};
+    logged = trail.append(event);
+    if (!logged) return false;
+    Result<void> destroyed = destroy_container(root, state);
+    if (destroyed) return true;
+    append_failure(trail, event, destroyed.error());
+    return std::move(destroyed).error();
 }
 
 }  // namespace
@@ -110,12 +116,21 @@ Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting
     return prepared.plan.id;
 }
 
-Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, bool only_tell) {
-    std::vector<std::string> gone;
+Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root) {
+    std::vector<std::string> names;
     for (const ContainerState& state : TRY(load_all_states(state_root))) {
-        if (!is_to_go(state_root, state, is_abandoned(state_root, state))) continue;
-        const Result<bool> pruned = only_tell ? Result<bool>(true) : prune_one(state_root, state.record.id);
-        if (pruned && *pruned) gone.push_back(state.record.id);
+        if (is_to_go(state_root, state, is_abandoned(state_root, state))) names.push_back(state.record.id);
+    }
+    return names;
+}
+
+Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, const AuditTrail& trail) {
+    std::vector<std::string> gone;
+    Result<void> logged;
+    for (const std::string& id : TRY(sandboxes_to_prune(state_root))) {
+        const Result<bool> pruned = prune_one(state_root, id, trail, logged);
+        TRY(logged);
+        if (pruned && *pruned) gone.push_back(id);
         else if (!pruned && pruned.error().code != kNoSuchContainer) log_warning(pruned.error().message);
     }
     return gone;

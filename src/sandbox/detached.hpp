@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "audit/log.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/sandbox.hpp"
 #include "sandbox/run_job.hpp"
@@ -14,7 +15,11 @@ namespace pinfold {
 Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting& setting);
 
 // Those that have ended, should have, or were not used for as long as they may be unused; and what is left of those
-// that were never there. The names of what was removed, or would be.
-Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, bool only_tell);
+// that were never there. The names of what is to go.
+Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root);
+
+// Each is logged before it is removed; a failure of that ends it all, any other is a warning. The names of what was
+// removed.
+Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, const AuditTrail& trail);
 
 }  // namespace pinfold

@@ -1,6 +1,8 @@
 // `sandbox`: what a friendly job sees, and what is told of it.
 #include <signal.h>
 
+#include <chrono>
+
 #include "sandbox.hpp"
 #include "support/source_root.hpp"
 
@@ -23,7 +25,7 @@ TEST_CASE("sandbox: a program's output, exit code and end are its own") {
     CHECK(judged.result["stderr"] == "err\n");
     CHECK(judged.result["truncated"] == false);
     CHECK(judged.result["denied"] == json::array());
-    CHECK(judged.result["usage"]["wall_seconds"] > 0);
+    CHECK(judged.result["usage"]["usage"]["wall_seconds"] > 0);
     CHECK(judged.result["usage"]["cpu_seconds"] > 0);
     const Judged killed = judge_job(bundle, {{}, {"sh", "-c", "kill -SEGV $$"}, {}});
     CHECK(killed.status == 128 + 11);
@@ -378,14 +380,27 @@ TEST_CASE("sandbox: the audit log tells what was asked for, denied, hit, copied 
     run_logged({"sandbox", "--name", bundle.id(), "--detach"});
     run_logged({"cp", bundle.host() / "audit.log", bundle.id() + ":/workspace/"});
     run_logged({"exec", "--capture", bundle.id(), "unshare", "-m"});
-    run_logged({"delete", "--force", bundle.id()});
+    run_logged({"pause", bundle.id()});
+    run_logged({"resume", bundle.id()});
+    run_logged({"prune"});  // nothing is to go
+    run_logged({"kill", bundle.id(), "KILL"});
+    const auto start = std::chrono::steady_clock::now();
+    while (run_logged({"prune", "--dry-run"}).out.empty()) {
+        if (std::chrono::steady_clock::now() - start > patience()) FAIL("it still runs");
+    }
+    CHECK(run_logged({"prune"}).out == bundle.id() + "\n");
     const std::string text = read_text(log);
     std::string events;
     for (size_t place = 0; (place = text.find("\"event\":\"", place)) != std::string::npos;) {
         place += 9;
         events += text.substr(place, text.find('"', place) - place) + " ";
     }
-    CHECK(events == "sandbox receipt denied limit end policy sandbox copy exec receipt denied end delete ");
+    CHECK(events ==
+          "sandbox receipt denied limit end policy sandbox copy exec receipt denied exec-end pause resume "
+          "kill prune ");
+    CHECK(text.find("\"seccomp\":\"default\"") != std::string::npos);
+    CHECK(text.find("\"seccomp\":\"\"") == std::string::npos);
+    CHECK(text.find("\"of\":\"exec\"") != std::string::npos);
     CHECK(text.find("forbidden_paths") != std::string::npos);
     CHECK(verb(bundle, {"audit", "verify", log}).status == 0);
     // What cannot be logged is not done.
