@@ -28,6 +28,7 @@
 #include "sandbox/watchdog.hpp"
 #include "seccomp/cache.hpp"
 #include "seccomp/reporting.hpp"
+#include "seccomp/user_namespaces.hpp"
 
 namespace pinfold {
 
@@ -119,14 +120,48 @@ bool can_report(const std::optional<Seccomp>& profile) {
     return profile && ::geteuid() == 0 && !is_reporting(*profile) && profile->listener_path.empty();
 }
 
-// Who may make namespaces may leave the one that marks it, and what it starts could not be found at the deadline.
-Result<void> check_can_be_marked(const ExecPlan& plan) {
-    const uint64_t admin = capability_bit("CAP_SYS_ADMIN").value_or(0);
-    if ((plan.process.capabilities.bounding & admin) == 0) return {};
-    return plain_error(
-               "--timeout: the container has no cgroup, and the program may have CAP_SYS_ADMIN: what it starts could "
-               "not be ended")
-        .with_hint("leave the capability out, or let the container have a cgroup");
+enum class Hierarchy { hidden, read_only, writable };
+
+// What the container sees of cgroups: "36 35 0:30 / /sys/fs/cgroup ro,nosuid shared:1 - cgroup2 cgroup rw".
+Result<Hierarchy> shown_hierarchy(pid_t init) {
+    Hierarchy shown = Hierarchy::hidden;
+    const std::string mounts = TRY(read_file(concat("/proc/", init, "/mountinfo")));
+    for (const std::string_view line : split(mounts, '\n')) {
+        const size_t middle = line.find(" - ");
+        if (middle == line.npos || !line.substr(middle + 3).starts_with("cgroup")) continue;
+        const std::vector<std::string_view> fields = split(line.substr(0, middle), ' ');
+        if (fields.size() < 6 || !fields[5].starts_with("ro")) return Hierarchy::writable;
+        shown = Hierarchy::read_only;
+    }
+    return shown;
+}
+
+// All that the program starts has to be found at its deadline: by its group or, where it has none or could leave it, by
+// its cgroup namespace. That it could leave as well by CAP_SYS_ADMIN, which it has in any user namespace that it makes.
+// clone3(2) puts a process into a group that is mounted read-only.
+Result<void> hold_together(const ContainerState& state, const std::string& seccomp_cache, ExecPlan& plan) {
+    const bool has_group = state.record.cgroup.exists();
+    const Hierarchy shown = has_group ? TRY(shown_hierarchy(state.pid)) : Hierarchy::hidden;
+    if ((plan.process.capabilities.bounding & capability_bit("CAP_SYS_ADMIN").value_or(0)) != 0) {
+        return plain_error(
+                   "--timeout: the program may have CAP_SYS_ADMIN, and could leave its cgroup and its namespaces: what "
+                   "it starts could not be ended")
+            .with_hint("leave the capability out");
+    }
+    if (has_group && shown == Hierarchy::hidden) return {};
+    if (!plan.seccomp) plan.seccomp = profile_without_user_namespaces();
+    const SeccompFilter filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, seccomp_cache));
+    if (has_group && shown == Hierarchy::read_only && denies_clone3(filter.program)) return {};
+    if (!denies_user_namespaces(filter.program)) {
+        return plain_error(concat("--timeout: the container ", has_group ? "may write to its cgroup" : "has no cgroup",
+                                  ", and its seccomp profile allows new user namespaces: what the program starts could "
+                                  "not be ended"))
+            .with_hint(
+                "use a profile that denies unshare and clone with CLONE_NEWUSER and clone3, or none, or use a sandbox");
+    }
+    plan.marked = true;
+    plan.namespaces &= ~uint64_t{CLONE_NEWCGROUP};
+    return {};
 }
 
 // It counts from before the start, which others in the container can hold up.
@@ -158,14 +193,16 @@ private:
 Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
                           const ExecWatch& watch) {
     const CgroupPath& container = state.record.cgroup;
-    std::optional<SeccompFilter> filter;
-    if (can_report(plan.seccomp)) {
-        filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, options.seccomp_cache));
-        plan.seccomp = with_reporting(*plan.seccomp);
-    }
     if (watch.timeout && state.status == Status::paused) {
         return plain_error("--timeout: the container is paused, and nothing in it can be ended")
             .with_hint("resume it first");
+    }
+    const bool reports = can_report(plan.seccomp);
+    if (watch.timeout) TRY(hold_together(state, options.seccomp_cache, plan));
+    std::optional<SeccompFilter> filter;
+    if (reports) {
+        filter = TRY_IN("seccomp", compile_seccomp_cached(*plan.seccomp, options.seccomp_cache));
+        plan.seccomp = with_reporting(*plan.seccomp);
     }
     StreamWishes wishes = watch.streams;
     wishes.owner = plan.stream_owner;
@@ -174,11 +211,6 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     const OwnGroup group = TRY(OwnGroup::create(container));
     const uint64_t kills_before = count_oom(container).kills;
 
-    if (watch.timeout && !group.place().exists()) {
-        TRY(check_can_be_marked(plan));
-        plan.marked = true;
-        plan.namespaces &= ~uint64_t{CLONE_NEWCGROUP};
-    }
     std::optional<Watchdog> watchdog;
     if (watch.timeout) watchdog.emplace(TRY(Watchdog::start(group.place(), plan.marked, *watch.timeout)));
     const SignalForwarder signals = TRY(SignalForwarder::create());

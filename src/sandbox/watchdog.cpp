@@ -97,10 +97,10 @@ Result<void> Watchdog::watch(pid_t pid, int pidfd, int mark) const {
     return link_.send(Message::born, pid, pidfd);
 }
 
-// Who forks meanwhile is found in the next round.
+// Who forks meanwhile is found in the next round. Who is marked may have left the group.
 void kill_everyone(const CgroupPath& group, int mark) {
     constexpr int kRounds = 100;
-    if (kill_group(group)) return;
+    if (kill_group(group) && mark < 0) return;
     for (int round = 0; round < kRounds; ++round) {
         const Result<std::vector<pid_t>> found = mark >= 0 ? members_of(mark) : group_processes(group);
         if (!found || found->empty()) return;

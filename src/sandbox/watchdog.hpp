@@ -26,8 +26,8 @@ private:
     Channel link_;
 };
 
-// SIGKILL to all that is in the group, also where the kernel cannot do that at once; or, without a group, to all that
-// is in the cgroup namespace that the descriptor is of.
+// SIGKILL to all that is in the group, also where the kernel cannot do that at once; and to all that is in the cgroup
+// namespace that the descriptor is of, if it is of one.
 void kill_everyone(const CgroupPath& group, int mark);
 
 }  // namespace pinfold

@@ -1,10 +1,14 @@
 // exec: one more process in a container, with the container's restrictions and the caller's wishes.
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
 
 #include "harness.hpp"
 #include "terminal.hpp"
@@ -338,4 +342,102 @@ TEST_CASE("exec: signals reach the program") {
     CHECK(running.read_line().find("USR1") != std::string::npos);
     running.signal(SIGTERM);
     CHECK(running.finish().status == 0);
+}
+
+namespace {
+
+// Of any process of this machine that was started with this word.
+bool runs(const std::string& word) {
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+        std::ifstream file(entry.path() / "cmdline");
+        std::ostringstream words;
+        words << file.rdbuf();  // which throws nothing where the process has ended
+        const std::string text = words.str();
+        if (text.find("probe") != std::string::npos && text.find("flee") != std::string::npos &&
+            text.find(word) != std::string::npos)
+            return true;
+    }
+    return false;
+}
+
+// The program ends, and what it has left is nowhere any more.
+void check_ends_all(const Container& container, const Command& flight, const std::string& word,
+                    const SpawnOptions& spawn = {}) {
+    CAPTURE(flight);
+    const Ended ended = container.exec({"--timeout", "100s"}, flight, spawn);
+    CHECK_MESSAGE(ended.status == 0, ended.err);
+    const auto start = std::chrono::steady_clock::now();
+    while (runs(word)) {
+        if (std::chrono::steady_clock::now() - start > std::chrono::seconds(5)) FAIL("it still runs: " << ended.out);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("exec: with a deadline, what a program starts ends with it, also in namespaces of its own") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    waiting(bundle).make_rootless(kNobodySpecial);
+    const SpawnOptions spawn{.uid = kNobodySpecial};
+    const Container container(bundle, As::running, {.spawn = spawn});
+    check_ends_all(container, {"/probe", "flee", "namespaces", bundle.id()}, bundle.id(), spawn);
+}
+
+TEST_CASE("exec: with a deadline, what a program starts ends with it, also in another group") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
+    for (const char* mode : {"ro", "rw"}) {
+        CAPTURE(std::string(mode));
+        Bundle bundle;
+        bundle.add_namespace("cgroup");
+        bundle.mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", mode});
+        const Container container(waiting(bundle), As::running);
+        for (const char* way : {"namespaces", "write", "clone3"})
+            check_ends_all(container, {"/probe", "flee", way, "/sys/fs/cgroup", bundle.id()}, bundle.id());
+    }
+}
+
+TEST_CASE("exec: a deadline that the program could escape is refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Words timed = {"--timeout", "100s"};
+    const Command nothing = {"/probe", "exit", "0"};
+    const auto refused = [&](const Container& container, const Words& options, const std::string& words,
+                             const SpawnOptions& spawn = {}) {
+        const Ended ended = container.exec(options, nothing, spawn);
+        CHECK(ended.status != 0);
+        CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
+    };
+    const std::string users = "its seccomp profile allows new user namespaces";
+    const SpawnOptions spawn{.uid = kNobodySpecial};
+    const json allowing = {{"defaultAction", "SCMP_ACT_ALLOW"}};
+    {
+        Bundle bundle;
+        bundle.config["linux"]["seccomp"] = allowing;
+        waiting(bundle).make_rootless(kNobodySpecial);
+        const Container container(bundle, As::running, {.spawn = spawn});
+        refused(container, timed, "the container has no cgroup, and " + users, spawn);
+        CHECK(container.exec({}, nothing, spawn).status == 0);
+    }
+    {
+        // The flag alone is denied, but not among others.
+        Bundle bundle;
+        const json exactly = {{{"index", 0}, {"value", CLONE_NEWUSER}, {"op", "SCMP_CMP_EQ"}}};
+        bundle.config["linux"]["seccomp"] = allowing;
+        bundle.config["linux"]["seccomp"]["syscalls"] = {
+            {{"names", {"unshare", "clone"}}, {"action", "SCMP_ACT_ERRNO"}, {"args", exactly}},
+            {{"names", {"clone3"}}, {"action", "SCMP_ACT_ERRNO"}}};
+        waiting(bundle).make_rootless(kNobodySpecial);
+        const Container container(bundle, As::running, {.spawn = spawn});
+        refused(container, timed, users, spawn);
+    }
+    Bundle bundle;
+    bundle.add_namespace("cgroup");
+    bundle.mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", "rw"});
+    bundle.config["linux"]["seccomp"] = allowing;
+    const Container container(waiting(bundle), As::running);
+    refused(container, timed, "the container may write to its cgroup, and " + users);
+    refused(container, {"--timeout", "100s", "--cap", "CAP_SYS_ADMIN"}, "the program may have CAP_SYS_ADMIN");
 }

@@ -43,8 +43,10 @@ Object fork_command(const Arguments& arguments);         // COUNT: how many chil
 Object threads_command(const Arguments& arguments);      // COUNT: how many could be started
 Object bomb_command(const Arguments& arguments);         // READY, then forks for ever, and so do all children
 Object orphan_command(const Arguments& arguments);       // leaves a sleeping child in a session of its own
-Object burn_command(const Arguments& arguments);         // MILLISECONDS of processor time; wall time used
-Object count_command(const Arguments& arguments);        // PATH: an ever greater number, for ever
+Object flee_command(
+    const Arguments& arguments);  // namespaces|write|clone3 GROUP: the same, away from all that marks it
+Object burn_command(const Arguments& arguments);   // MILLISECONDS of processor time; wall time used
+Object count_command(const Arguments& arguments);  // PATH: an ever greater number, for ever
 Object sleep_forever_command(const Arguments& arguments);
 Object print_command(const Arguments& arguments);  // TEXT to standard error
 

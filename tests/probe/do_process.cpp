@@ -1,9 +1,12 @@
 // Trying things on processes: system calls by number, signals, memory, children, processor time.
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -124,6 +127,31 @@ Object orphan_command(const Arguments& /*arguments*/) {
         for (;;) ::pause();
     }
     return success_if(child > 0);
+}
+
+Object flee_command(const Arguments& arguments) {
+    const std::string& way = arguments[0];
+    bool fled = false;
+    pid_t child = -1;
+    if (way == "namespaces") fled = ::unshare(CLONE_NEWUSER) == 0 && ::unshare(CLONE_NEWCGROUP) == 0;
+    if (way == "write") {
+        const int members = ::open((arguments[1] + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
+        fled = ::write(members, "0", 1) == 1;
+    }
+    if (way == "clone3") {
+        clone_args wanted{};
+        wanted.flags = CLONE_INTO_CGROUP;
+        wanted.exit_signal = SIGCHLD;
+        wanted.cgroup = uint64_t(::open(arguments[1].c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        child = static_cast<pid_t>(::syscall(SYS_clone3, &wanted, sizeof wanted));
+        fled = child >= 0;
+    }
+    if (child < 0) child = ::fork();
+    if (child == 0) {
+        ::setsid();
+        for (;;) ::pause();
+    }
+    return success_if(child > 0).add("fled", fled);
 }
 
 Object burn_command(const Arguments& arguments) {
