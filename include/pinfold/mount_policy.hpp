@@ -16,6 +16,9 @@ namespace pinfold {
 // Secrets, the kernel's interfaces, and sockets whose other side could be told to do anything.
 std::vector<std::string> default_forbidden_paths();
 
+// Where pinfold keeps the states of the caller's containers, by all that the caller may have in its environment.
+std::vector<std::string> default_state_roots();
+
 // Rules are absolute paths. A component may hold `*`, which stands for any characters; `~/` is the caller's home.
 struct MountPolicy {
     // Absent: everything that is not forbidden. Present: only what is one of these, or lies below one.
@@ -23,6 +26,9 @@ struct MountPolicy {
     std::optional<std::vector<std::string>> allowed_write_paths;
     // Neither these, nor what lies below them, nor what contains one of them.
     std::vector<std::string> forbidden_paths = default_forbidden_paths();
+    // The same holds for these, which are plain paths: also before they exist, and for each link that leads to one.
+    // Whoever can write there says which programs are run as a container's hooks.
+    std::vector<std::string> state_roots = default_state_roots();
     std::string origin = "built in";  // the file that it was read from, for messages
 };
 

@@ -1,4 +1,5 @@
 // pinfold cp: files into a container and out of it.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <optional>
@@ -8,6 +9,9 @@
 #include "cli/audited.hpp"
 #include "cli/verbs.hpp"
 #include "files/copy.hpp"
+#include "files/receive_tree.hpp"
+#include "policy/path_rules.hpp"
+#include "policy/policy.hpp"
 #include "spec/load.hpp"
 #include "state/lifecycle.hpp"
 
@@ -33,6 +37,16 @@ Result<InsideOf> find_container(const PathInside& place, const CommandLine& line
     return inside_of(state, TRY(parse_checked_config(config)));
 }
 
+// What comes from a container must not become the state of one, which names programs for the host to run.
+Result<void> keep_from_states(const std::string& target, const std::string& source, const std::string& state_root) {
+    std::vector<std::string> roots = default_state_roots();
+    roots.push_back(state_root);
+    struct stat info {};
+    const bool into = ::stat(target.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+    const std::string entry = into ? concat(target, '/', last_name(source)) : target;
+    return check_apart_from_states({places_on_the_way(entry).back()}, roots);
+}
+
 Result<CopySummary> copy(const CpOptions& options, const CommandLine& line) {
     const std::optional<PathInside> from = inside_part(options.source);
     const std::optional<PathInside> to = inside_part(options.target);
@@ -43,6 +57,7 @@ Result<CopySummary> copy(const CpOptions& options, const CommandLine& line) {
     const CopyLimits limits = TRY(limits_of(options));
     const InsideOf container = TRY(find_container(from ? *from : *to, line));
     if (from && options.target == "-") return stream_out(container, from->path, STDOUT_FILENO, limits);
+    if (from) TRY(keep_from_states(options.target, from->path, line.global.root));
     if (from) return copy_out(container, from->path, options.target, limits);
     if (options.source == "-") return stream_in(container, STDIN_FILENO, to->path, limits);
     return copy_in(container, options.source, to->path, limits);

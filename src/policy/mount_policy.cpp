@@ -3,9 +3,11 @@
 #include "pinfold/mount_policy.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
@@ -71,6 +73,38 @@ Result<void> check_forbidden(const MountPolicy& policy, const HostPath& candidat
     return {};
 }
 
+// An entry that is not there yet, or that is a link: nothing but a name in its directory.
+HostPath mere_entry(HostPath directory, const std::string& name) {
+    directory.path = entry_path(directory.path, name);
+    directory.place.path = entry_path(directory.place.path, name);
+    directory.self = {};
+    directory.mode = S_IFREG;
+    return directory;
+}
+
+// Of what is there or may be made, by a path without links.
+HostPath locate_or_foresee(const std::string& path, const MountTable& mounts) {
+    for (size_t end = path.size();;) {
+        const Result<UniqueFd> fd = open_at(AT_FDCWD, path.substr(0, std::max<size_t>(end, 1)), O_PATH | O_NOFOLLOW);
+        const Result<HostPath> found = fd ? locate(fd->get(), mounts) : Result<HostPath>(fd.error());
+        if (found) return end + 1 >= path.size() ? *found : mere_entry(*found, path.substr(end + 1));
+        const bool absent = found.error().code == ENOENT || found.error().code == ENOTDIR;
+        if (fd || !absent || end == 0) return HostPath{.path = path};
+        end = path.rfind('/', end - 1);
+    }
+}
+
+Result<void> check_state_roots(const MountPolicy& policy, const HostPath& candidate, const MountTable& mounts) {
+    for (const std::string& root : policy.state_roots) {
+        for (const std::string& place : places_on_the_way(root)) {
+            const HostPath thing = locate_or_foresee(place, mounts);
+            if (lies_in(candidate, thing) || contains(candidate, thing, mounts))
+                return state_refusal(candidate.path, thing.path, root);
+        }
+    }
+    return {};
+}
+
 bool is_below_one_of(const std::vector<std::string>& rules, const HostPath& candidate) {
     for (const std::string& rule : rules) {
         for (const std::string& pattern : without_tilde(rule)) {
@@ -124,19 +158,11 @@ Result<void> check(std::span<const MountPolicy> policies, const HostPath& candid
                    Access access) {
     // First the rules: they are the better reason.
     for (const MountPolicy& policy : policies) {
+        TRY(check_state_roots(policy, candidate, mounts));
         TRY(check_forbidden(policy, candidate, mounts));
         TRY(check_allowed(policy, candidate, access));
     }
     return check_kind(candidate, mounts);
-}
-
-// An entry that is not there yet, or that is a link: nothing but a name in its directory.
-HostPath mere_entry(HostPath directory, const std::string& name) {
-    directory.path = entry_path(directory.path, name);
-    directory.place.path = entry_path(directory.place.path, name);
-    directory.self = {};
-    directory.mode = S_IFREG;
-    return directory;
 }
 
 // Of one line of /proc/net/unix: "Num RefCount Protocol Flags Type St Inode Path". Empty: none that could be connected
@@ -223,6 +249,17 @@ std::vector<std::string> default_forbidden_paths() {
         }
     }
     return paths;
+}
+
+// Today's call may have another environment than tomorrow's, by cron(8) as a rule.
+std::vector<std::string> default_state_roots() {
+    std::vector<std::string> roots = {"/run/pinfold"};
+    const char* named = std::getenv("XDG_RUNTIME_DIR");
+    if (named != nullptr && *named == '/') roots.push_back(concat(named, "/pinfold"));
+    if (::geteuid() == 0) return roots;
+    roots.push_back(concat("/run/user/", ::geteuid(), "/pinfold"));
+    roots.push_back(concat("/tmp/.pinfold-", ::geteuid()));
+    return roots;
 }
 
 }  // namespace pinfold

@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <memory>
 
 #include "base/strings.hpp"
 #include "kernel/credentials.hpp"
+#include "pinfold/mount_policy.hpp"
 #include "policy/host_path.hpp"
 
 namespace pinfold {
@@ -52,6 +54,17 @@ std::vector<std::string> homes() {
     return found;
 }
 
+std::string working_directory() {
+    char path[PATH_MAX];
+    return ::getcwd(path, sizeof path) == nullptr ? "" : path;
+}
+
+std::string link_target(const std::string& path) {
+    char target[PATH_MAX];
+    const ssize_t size = ::readlink(path.c_str(), target, sizeof target);
+    return size <= 0 ? "" : std::string(target, size_t(size));
+}
+
 }  // namespace
 
 std::vector<std::string> without_tilde(const std::string& rule) {
@@ -83,6 +96,38 @@ bool is_within_pattern(std::string_view path, const std::string& pattern) {
     if (names.size() < wanted.size()) return false;
     return std::equal(wanted.begin(), wanted.end(), names.begin(),
                       [](std::string_view part, std::string_view name) { return matches(std::string(part), name); });
+}
+
+std::vector<std::string> places_on_the_way(const std::string& path) {
+    constexpr unsigned kMostLinks = 40;  // as for the kernel
+    std::vector<std::string> places;
+    std::string place;  // empty: the root
+    std::string left = path.starts_with('/') ? path : concat(working_directory(), '/', path);
+    while (!left.empty()) {
+        const size_t slash = left.find('/');
+        const std::string name = left.substr(0, slash);
+        left.erase(0, slash == left.npos ? slash : slash + 1);
+        if (name.empty() || name == ".") continue;
+        if (name == "..") {
+            place.erase(std::min(place.rfind('/'), place.size()));
+            continue;
+        }
+        place += concat('/', name);
+        const std::string target = places.size() < kMostLinks ? link_target(place) : "";
+        if (target.empty()) continue;
+        places.push_back(place);
+        place.erase(target.starts_with('/') ? 0 : place.rfind('/'));
+        left = concat(target, '/', left);
+    }
+    places.push_back(place.empty() ? "/" : place);
+    return places;
+}
+
+Error state_refusal(std::string_view path, std::string_view place, std::string_view root) {
+    return Error{kPolicyRefusal,
+                 concat("policy: ", path, is_within(path, place) ? " is in " : " contains ", root,
+                        ", where the states of containers are kept"),
+                 "name a directory without it, or keep the states elsewhere, with --root"};
 }
 
 }  // namespace pinfold

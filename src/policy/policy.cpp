@@ -15,6 +15,8 @@
 #include "base/strings.hpp"
 #include "json/reader.hpp"
 #include "kernel/namespaces.hpp"
+#include "policy/host_path.hpp"
+#include "policy/path_rules.hpp"
 #include "policy/verbs.hpp"
 #include "spec/reader.hpp"
 
@@ -102,6 +104,7 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
     const Json root = TRY(parse_json(text, name));
     Policy policy;
     policy.mounts.forbidden_paths.clear();
+    policy.mounts.state_roots.clear();  // the built-in one has them
     policy.mounts.origin = name;
     Problems problems;
     std::set<std::string> known;
@@ -187,12 +190,29 @@ Result<void> add_policy(Policies& policies, const std::string& file, const std::
     return {};
 }
 
+Policies with_state_root(Policies policies, const std::string& root) {
+    std::vector<std::string>& roots = policies.front().mounts.state_roots;
+    if (std::ranges::find(roots, root) == roots.end()) roots.push_back(root);
+    return policies;
+}
+
 Result<UniqueFd> open_allowed(const Policies& policies, const std::string& path, Access access) {
     return open_allowed(mounts_of(policies), path, access);
 }
 
 Result<UniqueFd> open_parent_allowed(const Policies& policies, const std::string& path, Access access) {
     return open_parent_allowed(mounts_of(policies), path, access);
+}
+
+Result<void> check_apart_from_states(const std::vector<std::string>& paths, const std::vector<std::string>& roots) {
+    for (const std::string& root : roots) {
+        for (const std::string& place : places_on_the_way(root)) {
+            for (const std::string& path : paths) {
+                if (is_within(path, place) || is_within(place, path)) return state_refusal(path, place, root);
+            }
+        }
+    }
+    return {};
 }
 
 // The built-in rules are left out: what is shown was chosen by them.

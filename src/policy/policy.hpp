@@ -55,10 +55,15 @@ Result<void> add_policy(Policies& policies, const std::string& file, const std::
 // Only what the text says: its forbidden_paths come without the defaults.
 Result<Policy> parse_policy(std::string_view text, const std::string& name);
 
+// The same, where states are kept in this directory.
+Policies with_state_root(Policies policies, const std::string& root);
+
 Result<UniqueFd> open_allowed(const Policies& policies, const std::string& path, Access access);
 Result<UniqueFd> open_parent_allowed(const Policies& policies, const std::string& path, Access access);
 // Of what pinfold itself shows to every sandbox: the lists of allowed paths are about what callers ask for.
 Result<void> check_not_forbidden(const Policies& policies, const std::string& path);
+// By their names, of paths without links.
+Result<void> check_apart_from_states(const std::vector<std::string>& paths, const std::vector<std::string>& roots);
 
 // Where events are logged to, without repetitions.
 std::vector<std::string> audit_files(const Policies& policies);

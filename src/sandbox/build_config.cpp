@@ -116,7 +116,12 @@ Result<void> add_binds(const std::vector<HostBind>& binds, const Policies& polic
 Result<void> show_host(const SandboxJob& job, const Policies& policies, const User& user, JobConfig& config) {
     HostRoot host = job.root_template.empty() ? plan_host_root(user, job.network)
                                               : TRY(plan_template_root(job.root_template, policies, user, job.network));
-    for (const Mount& mount : host.mounts) TRY_IN("root", check_not_forbidden(policies, mount.source));
+    std::vector<std::string> paths;
+    for (const Mount& mount : host.mounts) {
+        TRY_IN("root", check_not_forbidden(policies, mount.source));
+        paths.push_back(mount.source);
+    }
+    TRY_IN("root", check_apart_from_states(paths, policies.front().mounts.state_roots));
     config.root.skeleton = std::move(host.skeleton);
     std::ranges::move(host.sources, std::back_inserter(config.sources));
     std::vector<Mount>& mounts = config.spec.mounts;

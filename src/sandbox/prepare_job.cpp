@@ -59,7 +59,7 @@ Result<void> check_count_root(const Policies& policies, const std::string& state
 }
 
 Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const SandboxSetting& setting, bool stays) {
-    const Policies& policies = setting.policies;
+    const Policies policies = with_state_root(setting.policies, setting.state_root);
     TRY(check_count_root(policies, setting.state_root));
     TRY(check_request(policies, request_of(job)));
     Transfers transfers = TRY(Transfers::open(job, policies));

@@ -77,7 +77,7 @@ Result<void> without_answer(Result<std::string> answer) {
 Result<void> transfer(const std::string& name, const RunnerOptions& options, const SandboxJob& job,
                       Result<void> (Transfers::*copy)(const InsideOf&) const) {
     const auto work = [&](const InsideOf& inside, const SandboxSetting& setting) -> Result<std::string> {
-        const Transfers transfers = TRY(Transfers::open(job, setting.policies));
+        const Transfers transfers = TRY(Transfers::open(job, with_state_root(setting.policies, setting.state_root)));
         TRY((transfers.*copy)(inside));
         return std::string();
     };

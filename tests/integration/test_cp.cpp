@@ -433,3 +433,30 @@ TEST_CASE("cp: one side is a container's") {
     check_copied(cp(bundle, {inside(bundle, "/data/a:b"), "copy"}, there));
     CHECK(read_text(bundle.host() / "copy") == "with a colon");
 }
+
+TEST_CASE("cp: nothing is copied to where states are kept") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), As::running);
+    fs::create_directories(bundle.rootfs() / "data/state/planted");
+    write_text(bundle.rootfs() / "data/state/planted/state.json", "{}");
+    const fs::path home = bundle.state_root().parent_path();
+    fs::create_symlink(home, bundle.host() / "link");
+    for (const auto& [source, target] : std::vector<std::pair<std::string, fs::path>>{
+             {"/data/state/planted", bundle.state_root()},
+             {"/data/state/planted", bundle.state_root() / "planted"},
+             {"/data/state/.", bundle.state_root()},
+             {"/data/.", home},
+             {"/data/state", home},
+             {"/data/.", bundle.host() / "link/"},
+             {"/data/state/planted/state.json", bundle.state_root() / bundle.id() / "state.json"}}) {
+        CAPTURE(source);
+        CAPTURE(target);
+        const Ended refused = cp(bundle, {inside(bundle, source), target});
+        check_refused(refused, "where the states of containers are kept");
+        CHECK_FALSE(fs::exists(bundle.state_root() / "planted"));
+    }
+    check_copied(cp(bundle, {inside(bundle, "/data/state/planted"), home}));  // beside it
+    fs::remove_all(home / "planted");
+}

@@ -270,7 +270,7 @@ TEST_CASE("policy: roots are judged like directories that are bound, whoever cal
         WITHSTANDS("above it", refused(call({"sandbox", "--rootfs", playground(), "--", "true"}, spawn)));
         WITHSTANDS("--bundle", refused(call({"sandbox", "--bundle", host / "bundle"}, spawn)));
         WITHSTANDS("--template", refused(call({"sandbox", "--template", host / "recipe.json", "--", "true"}, spawn)));
-        WITHSTANDS("built in", refused(call({"sandbox", "--rootfs", "/", "--", "true"}, spawn), "forbidden_paths"));
+        WITHSTANDS("built in", refused(call({"sandbox", "--rootfs", "/", "--", "true"}, spawn), "policy: / contains"));
     }
     // What pinfold shows by itself, too.
     write_text(machine.system.path, R"({"forbidden_paths": ["/usr/lib"]})");

@@ -52,8 +52,8 @@ TEST_CASE("state: a normal user needs no variable for a sandbox") {
     CHECK(info.st_uid == kNobodySpecial);
     // A job that could write to it would say which hooks are run next.
     const Ended bound = call({"sandbox", "--bind", "/tmp:/x", "--", "true"});
-    WITHSTANDS("--bind /tmp",
-               bound.status == 125 && bound.err.find("forbidden_paths: /tmp contains") != std::string::npos);
+    WITHSTANDS("--bind /tmp", bound.status == 125 &&
+                                  bound.err.find("policy: /tmp contains " + kLastResort.string()) != std::string::npos);
     // Variables that another user's session has left, or of a session that has ended.
     give("/run/user/0", 0, 0700);
     for (const char* other : {"XDG_RUNTIME_DIR=/run/user/0", "XDG_RUNTIME_DIR=/nonexistent", "XDG_RUNTIME_DIR="}) {
@@ -119,6 +119,72 @@ TEST_CASE("state: a directory of the name that somebody else has taken is refuse
     CHECK(hello().out == "hello\n");
     CHECK(!fs::exists(kRuntimeDir / "pinfold"));
     fs::remove_all(kLastResort);
+}
+
+// Whoever writes there names the hooks that the next delete or prune runs on the host.
+TEST_CASE("state: no sandbox is given a directory where states are kept, there or not") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const MountGuard run("tmpfs", "/run", "tmpfs", 0);
+    REQUIRE(::chmod("/run", 0755) == 0);
+    const fs::path own = bundle.host() / "own", home = bundle.host() / "home", apart = bundle.host() / "apart";
+    for (const fs::path& directory : {own, home, apart}) give(directory, kNobodySpecial, 0700);
+    const std::string session = "XDG_RUNTIME_DIR=" + own.string();
+    const auto refused = [](const Ended& ended, const std::string& option) {
+        INFO(ended.err);
+        return ended.status == 125 && ended.err.find(option) != std::string::npos &&
+               ended.err.find("where the states of containers are kept") != std::string::npos &&
+               ended.err.find("\nhint: ") != std::string::npos;
+    };
+    const auto is_refused = [&](const Words& options, const Words& global = {}) {
+        Words words = global;
+        words.push_back("sandbox");
+        words.insert(words.end(), options.begin(), options.end());
+        words.insert(words.end(), {"--", "true"});
+        return refused(call(words, {session}), options[0]);
+    };
+    const std::string states = own / "pinfold";
+    WITHSTANDS("before it was made", is_refused({"--bind", own.string() + ":/r"}));
+    REQUIRE(hello({session}).out == "hello\n");
+    write_text(bundle.host() / "template.json", R"({"description": "x", "show": ["/usr", ")" + own.string() + R"("]})");
+    fs::create_symlink(own, bundle.host() / "innocent");
+    for (const Words& options : std::vector<Words>{{"--bind", own.string() + ":/r"},
+                                                   {"--bind", states + ":/r"},
+                                                   {"--bind", states + "/.seccomp:/r"},
+                                                   {"--bind", (bundle.host() / "innocent").string() + ":/r"},
+                                                   {"--ro-bind", own.string() + ":/r"},
+                                                   {"--rootfs", own},
+                                                   {"--rootfs", states},
+                                                   {"--bundle", own},
+                                                   {"--template", bundle.host() / "template.json"},
+                                                   {"--copy-in", own.string() + ":/workspace/x"},
+                                                   {"--copy-in", states + ":/workspace/x"},
+                                                   {"--copy-out", "/workspace:" + own.string()},
+                                                   {"--copy-out", "/workspace:" + states + "/new"}}) {
+        WITHSTANDS(options[0] + " " + options[1], is_refused(options));
+    }
+    // By --root, by a link to it, and where the default is not in use now.
+    const std::string at_home = home.string() + ":/r";
+    WITHSTANDS("--root", is_refused({"--bind", at_home}, {"--root", home / "not/yet"}));
+    fs::create_symlink(apart, home / "link");
+    REQUIRE(::lchown((home / "link").c_str(), kNobodySpecial, kNobodySpecial) == 0);
+    WITHSTANDS("a link in it", is_refused({"--bind", at_home}, {"--root", home / "link"}));
+    WITHSTANDS("where it leads", is_refused({"--bind", apart.string() + ":/r"}, {"--root", home / "link"}));
+    WITHSTANDS("the default one", is_refused({"--bind", own.string() + ":/r"}, {"--root", home / "other"}));
+    fs::remove_all(kLastResort);
+    WITHSTANDS("the last resort", is_refused({"--bind", "/tmp:/r"}));
+    WITHSTANDS("and without a session", refused(call({"sandbox", "--bind", "/tmp:/r", "--", "true"}), "--bind"));
+    CHECK(!fs::exists(kLastResort));
+    CHECK(call({"--root", home / "other", "sandbox", "--bind", apart.string() + ":/r", "--", "touch", "/r/x"}).status ==
+          0);
+    // Root is no exception, nor is what every sandbox is shown.
+    const std::string of_root = bundle.state_root().string() + ":/r";
+    WITHSTANDS("root's", refused(run_job(bundle, {{"--ro-bind", of_root}, {"true"}, {}}), "--ro-bind"));
+    Words words = runtime_command();
+    words.insert(words.end(), {"--root", "/usr/local/pinfold-states", "sandbox", "--", "true"});
+    WITHSTANDS("shown to all", refused(run_program(words), "root: "));
+    CHECK(!fs::exists("/usr/local/pinfold-states"));
 }
 
 // Its owner writes what a container is: its first process, its group, its hooks.
