@@ -2,7 +2,9 @@
 #include "base/fs.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -55,7 +57,21 @@ Error too_large(std::string_view name, std::string_view size, size_t most) {
     return plain_error(concat(name, " has ", size, " bytes, allowed: at most ", most));
 }
 
+// By errno, of a step that went through the list of our descriptors.
+Error error_of_own_fd(const std::string& step) {
+    const Error error = errno_error(step);
+    if (error.code != ENOENT) return error;
+    Result<void> proc = require_proc();
+    return proc ? error : std::move(proc).error().within(step);
+}
+
 }  // namespace
+
+Result<void> require_proc() {
+    struct statfs info {};
+    if (::statfs(kOwnFds, &info) == 0 && info.f_type == PROC_SUPER_MAGIC) return {};
+    return Error{kNoProc, "/proc is not mounted here, or it is another pid namespace's", "mount -t proc proc /proc"};
+}
 
 Result<std::string> read_at_most(int fd, std::string_view name, size_t most) {
     struct stat info {};
@@ -93,7 +109,7 @@ Result<UniqueFd> open_regular(int dir, const std::string& path, int flags) {
         return plain_error(concat(told_name(path), " is ", kind_of(info.st_mode), ", not a regular file"));
     // The very file that was looked at, whatever has its name by now.
     UniqueFd file(::open(concat(kOwnFds, place.get()).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (!file) return errno_error(concat("open ", told_name(path)));
+    if (!file) return error_of_own_fd(concat("open ", told_name(path)));
     return file;
 }
 
@@ -142,13 +158,14 @@ std::string OwnFds::path_of(int fd) const { return concat(directory_ ? "" : kOwn
 
 Result<UniqueFd> OwnFds::reopen(int fd, int flags) const {
     UniqueFd opened(::openat(directory_.get(), path_of(fd).c_str(), flags | O_CLOEXEC));
-    if (!opened) return errno_error("open");
+    if (!opened) return directory_ ? errno_error("open") : error_of_own_fd("open");
     return opened;
 }
 
 Result<void> OwnFds::give_name(int fd, int directory, const std::string& name) const {
     if (::linkat(directory_.get(), path_of(fd).c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
-    return errno_error(concat("name ", quoted(name)));
+    const std::string step = concat("name ", quoted(name));
+    return directory_ ? errno_error(step) : error_of_own_fd(step);
 }
 
 }  // namespace pinfold

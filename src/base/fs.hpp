@@ -1,6 +1,7 @@
 // Files by descriptor: whole reads and writes, with errors that name the file.
 #pragma once
 
+#include <cerrno>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,11 @@ Result<UniqueFd> open_at(int dir, const std::string& path, int flags, unsigned m
 // below.
 Result<std::string> read_all(int fd, std::string_view name);
 Result<std::string> read_file(const std::string& path);
+
+// Of the error where /proc is not there, or not that of this process. What is looked for in it then seems not to exist,
+// and must not be taken for something that has ended, or was never made.
+inline constexpr int kNoProc = ENOSYS;
+Result<void> require_proc();
 
 // Regular files only. Nothing else is opened at all: a FIFO would wait for its writer, a device may do whatever it
 // does.

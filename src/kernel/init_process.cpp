@@ -16,6 +16,7 @@ namespace pinfold {
 // Field 22 of /proc/PID/stat, counted after the program's name, which may hold anything.
 Result<uint64_t> process_start_time(pid_t pid) {
     const Result<std::string> stat = read_file(concat("/proc/", pid, "/stat"));
+    if (!stat && stat.error().code == ENOENT) TRY(require_proc());
     if (!stat && (stat.error().code == ENOENT || stat.error().code == ESRCH)) return 0;
     if (!stat) return stat.error();
     const std::vector<std::string_view> fields = split(std::string_view(*stat).substr(stat->rfind(')') + 2), ' ');

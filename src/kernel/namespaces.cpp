@@ -102,8 +102,9 @@ Result<bool> in_initial_user_namespace() {
     constexpr ino_t kInitialUserNamespace = 0xEFFFFFFD;  // fixed by the kernel
     struct stat own {};
     if (::stat("/proc/self/ns/user", &own) == 0) return own.st_ino == kInitialUserNamespace;
-    if (errno == ENOENT) return false;  // no /proc
-    return errno_error("stat /proc/self/ns/user");
+    const Error error = errno_error("stat /proc/self/ns/user");
+    TRY(require_proc());
+    return error.code == ENOENT ? Result<bool>(false) : error;  // a kernel without user namespaces
 }
 
 Result<void> bring_loopback_up() {

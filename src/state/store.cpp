@@ -132,6 +132,7 @@ Error unknown_container(const std::string& id) {
 
 Result<UniqueFd> open_state_dir(const std::string& root, const std::string& id) {
     TRY(check_container_id(id));
+    TRY(require_proc());
     const Result<UniqueFd> own = open_own(root);
     if (!own) return own.error().code == ENOENT ? unknown_container(id) : own.error();
     UniqueFd dir(::openat(own->get(), id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
@@ -363,6 +364,7 @@ Result<std::string> load_config_text(const std::string& root, const std::string&
 
 Result<std::vector<ContainerState>> load_all_states(const std::string& root) {
     TRY(open_own(root));
+    TRY(require_proc());
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(root.c_str()), ::closedir);
     if (!entries) return errno_error(concat("open ", root));
     std::vector<ContainerState> states;

@@ -335,3 +335,30 @@ TEST_CASE("lifecycle: create that is told to end while it waits for a hook undoe
         CHECK_FALSE(exists(bundle));
     }
 }
+
+TEST_CASE("lifecycle: without /proc nothing is said of containers that run, and nothing removed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), Container::As::running);
+    const std::string& id = bundle.id();
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"list"}, {"state", id}, {"prune"}, {"delete", id}, {"delete", "--force", id}, {"kill", id}, {"ps", id}}) {
+        for (const char* hide : {"mount -t tmpfs none /proc", "umount -l /proc"}) {
+            CAPTURE(words);
+            CAPTURE(hide);
+            std::vector<std::string> line = {"/usr/bin/unshare",
+                                             "-m",
+                                             "--propagation",
+                                             "private",
+                                             "/bin/sh",
+                                             "-c",
+                                             std::string(hide) + " && exec \"$@\"",
+                                             "sh"};
+            const std::vector<std::string> called = bundle.verb(words);
+            line.insert(line.end(), called.begin(), called.end());
+            check_refused(run_program(line), "/proc is not mounted here");
+        }
+    }
+    CHECK(container.status() == "running");
+}
