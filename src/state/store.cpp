@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <span>
 
 #include "base/fs.hpp"
 #include "base/lock.hpp"
@@ -24,6 +26,7 @@
 #include "json/reader.hpp"
 #include "kernel/init_process.hpp"
 #include "kernel/namespaces.hpp"
+#include "kernel/syscalls.hpp"
 #include "state/record.hpp"
 
 namespace pinfold {
@@ -93,7 +96,7 @@ Result<UniqueFd> open_state_root(const std::string& root) {
     return open_own(root);
 }
 
-// Complete from the moment it has its name. Until then it has none or one that remove_directory() knows.
+// Complete from the moment it has its name.
 Result<void> write_new_file(int dir, const char* name, std::string_view text) {
     NewFile file = TRY_IN(name, NewFile::create(dir, 0600, kUnfinishedFile));
     TRY_IN(name, file.append(text));
@@ -118,12 +121,43 @@ Result<void> write_record_file(int dir, const ContainerRecord& record) {
 }
 
 // The configuration goes before the first process's file, and came before it: who sees neither sees a removal.
-void remove_directory(int root, const std::string& id) {
-    const UniqueFd dir(::openat(root, id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC));
-    for (const char* name : {kUnfinishedFile, kConfigFile, kStartSocket, kUnfinishedSocket, kInitFile, kRecordFile}) {
-        ::unlinkat(dir.get(), name, 0);
+constexpr std::array kFiles = {kConfigFile, kStartSocket, kUnfinishedSocket, kInitFile, kRecordFile};
+
+Result<void> remove_entry(int dir, const std::string& name);
+
+Result<void> remove_entries(int dir, std::span<const char* const> but) {
+    UniqueFd again(::openat(dir, ".", O_DIRECTORY | O_RDONLY | O_CLOEXEC));
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(again ? ::fdopendir(again.get()) : nullptr, ::closedir);
+    if (!entries) return errno == ENOENT ? Result<void>() : errno_error("list");  // another was faster
+    again.release();  // the stream has it now
+    while (const dirent* entry = ::readdir(entries.get())) {
+        const std::string name = entry->d_name;
+        if (name == "." || name == ".." || std::ranges::find(but, name) != but.end()) continue;
+        TRY(remove_entry(dir, name));
     }
-    ::unlinkat(root, id.c_str(), AT_REMOVEDIR);
+    return {};
+}
+
+// With all that is in it. A link goes as such, and what is mounted there stays.
+Result<void> remove_entry(int dir, const std::string& name) {
+    if (::unlinkat(dir, name.c_str(), 0) == 0 || errno == ENOENT) return {};
+    if (errno != EISDIR) return errno_error(concat("remove ", quoted(name)));
+    const open_how how{O_DIRECTORY | O_PATH | O_CLOEXEC, 0, RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
+    const UniqueFd inside(sys_openat2(dir, name.c_str(), how));
+    if (!inside) return errno_error(concat("remove ", quoted(name)));
+    TRY_IN(name, remove_entries(inside.get(), {}));
+    if (::unlinkat(dir, name.c_str(), AT_REMOVEDIR) == 0) return {};
+    return errno_error(concat("remove ", quoted(name)));
+}
+
+// What somebody else has put there goes first: if it cannot be removed, the container is still known.
+Result<void> remove_directory(int root, const std::string& id) {
+    const UniqueFd dir(::openat(root, id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC));
+    if (!dir) return errno == ENOENT ? Result<void>() : errno_error("open");
+    TRY(remove_entries(dir.get(), kFiles));
+    for (const char* name : kFiles) TRY(remove_entry(dir.get(), name));
+    if (::unlinkat(root, id.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+    return errno_error("remove");
 }
 
 Error unknown_container(const std::string& id) {
@@ -228,7 +262,9 @@ StateDir::StateDir(StateDir&& other) noexcept
       owner_(std::exchange(other.owner_, 0)) {}
 
 StateDir::~StateDir() {
-    if (owner_ == ::getpid()) remove_directory(root_.get(), id_);
+    if (owner_ != ::getpid()) return;
+    if (const Result<void> removed = remove_directory(root_.get(), id_); !removed)
+        log_warning(concat("the state of ", quoted(id_), ": ", removed.error().message));
 }
 
 // What others leave alone, and let nobody in.
@@ -438,13 +474,8 @@ int64_t seconds_since_change(const std::string& root, const std::string& id) {
 
 Result<void> remove_state(const std::string& root, const std::string& id) {
     const UniqueFd root_fd = TRY(open_at(AT_FDCWD, root, O_DIRECTORY | O_PATH));
-    remove_directory(root_fd.get(), id);
-    struct stat info {};
-    if (::fstatat(root_fd.get(), id.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno == ENOENT) return {};
-        return errno_error(concat("remove ", root, "/", id));
-    }
-    return plain_error(concat(root, "/", id, ": the directory holds files that are not pinfold's"));
+    TRY_IN(concat(root, "/", id), remove_directory(root_fd.get(), id));
+    return {};
 }
 
 }  // namespace pinfold

@@ -362,3 +362,27 @@ TEST_CASE("lifecycle: without /proc nothing is said of containers that run, and 
     }
     CHECK(container.status() == "running");
 }
+
+TEST_CASE("lifecycle: what somebody has put into its state directory goes with a container, but for mounts") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), Container::As::created);
+    const fs::path state = bundle.state_root() / bundle.id();
+    const fs::path precious = bundle.host() / "precious";
+    fs::create_directories(precious);
+    write_text(precious / "file", "kept");
+    write_text(state / "stray", "");
+    fs::create_directories(state / "deep/deeper");
+    write_text(state / "deep/deeper/file", "");
+    fs::create_symlink(precious, state / "deep/link");
+    fs::create_directory(state / "mounted");
+    {
+        const MountGuard mounted(precious, state / "mounted", "", MS_BIND);
+        check_refused(verb(bundle, {"delete", bundle.id()}), "mounted");
+        CHECK(container.status() == "stopped");  // and not: creating, with the record gone
+    }
+    container.must({"delete", bundle.id()});
+    CHECK_FALSE(exists(bundle));
+    CHECK(read_text(precious / "file") == "kept");
+}
