@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "base/strings.hpp"
 
@@ -22,6 +23,18 @@ std::string temporary_name() {
     char text[32];
     std::snprintf(text, sizeof text, ".pinfold-%016lx", number);
     return text;
+}
+
+// What has a name that nobody can foresee finds it free, but for an accident.
+template <class Make>
+Result<std::string> under_temporary_name(const Make& make) {
+    constexpr int kMostAccidents = 8;
+    for (int attempt = 1;; ++attempt) {
+        std::string name = temporary_name();
+        Result<void> made = make(name);
+        if (made) return name;
+        if (made.error().code != EEXIST || attempt == kMostAccidents) return std::move(made).error();
+    }
 }
 
 // Each byte is compared with the one before it: no buffer of zeros, and as fast as memcmp.
@@ -58,18 +71,20 @@ Result<void> check_replaceable(int directory, const std::string& name) {
 }
 
 // Without a name the file is gone with its last descriptor, also where this process is killed.
-Result<NewFile> NewFile::create(int directory, unsigned mode, std::string_view unfinished) {
+Result<NewFile> NewFile::create(int directory, unsigned mode) {
     UniqueFd nameless(::openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
-    if (nameless) return NewFile(directory, std::move(nameless), unfinished, false);
+    if (nameless) return NewFile(directory, std::move(nameless), "");
     if (errno != EOPNOTSUPP) return errno_error("make a file");
-    const std::string name = unfinished.empty() ? temporary_name() : std::string(unfinished);
-    UniqueFd named(::openat(directory, name.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, mode));
-    if (!named) return errno_error("make a file");
-    return NewFile(directory, std::move(named), name, true);
+    UniqueFd named;
+    std::string name = TRY(under_temporary_name([&](const std::string& one) -> Result<void> {
+        named.reset(::openat(directory, one.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, mode));
+        return named ? Result<void>() : errno_error("make a file");
+    }));
+    return NewFile(directory, std::move(named), std::move(name));
 }
 
 NewFile::~NewFile() {
-    if (fd_ && named_) ::unlinkat(directory_, unfinished_.c_str(), 0);
+    if (fd_ && !name_.empty()) ::unlinkat(directory_, name_.c_str(), 0);
 }
 
 // By position, so that zeros are left out by not writing them.
@@ -93,7 +108,7 @@ Result<void> NewFile::finish() const {
 
 Result<void> NewFile::commit(const std::string& name, const OwnFds& own) {
     TRY(finish());
-    if (!named_) {
+    if (name_.empty()) {
         Result<void> linked = own.give_name(fd_.get(), directory_, name);
         if (linked || linked.error().code != EEXIST) return linked;
     }
@@ -102,21 +117,21 @@ Result<void> NewFile::commit(const std::string& name, const OwnFds& own) {
 
 Result<void> NewFile::rename_to(const std::string& name, const OwnFds& own) {
     TRY(finish());
-    if (unfinished_.empty()) unfinished_ = temporary_name();
-    if (!named_) TRY(own.give_name(fd_.get(), directory_, unfinished_));
-    named_ = false;
-    return rename_over(directory_, unfinished_, name);
+    if (name_.empty())
+        name_ = TRY(
+            under_temporary_name([&](const std::string& one) { return own.give_name(fd_.get(), directory_, one); }));
+    return rename_over(directory_, std::exchange(name_, {}), name);
 }
 
 Result<void> NewFile::commit_new(const std::string& name) {
     TRY(finish());
-    if (!named_) return OwnFds().give_name(fd_.get(), directory_, name);
-    if (::linkat(directory_, unfinished_.c_str(), directory_, name.c_str(), 0) == 0) return {};
+    if (name_.empty()) return OwnFds().give_name(fd_.get(), directory_, name);
+    if (::linkat(directory_, name_.c_str(), directory_, name.c_str(), 0) == 0) return {};
     return errno_error(concat("name ", quoted(name)));
 }
 
 Result<void> replace_file(int directory, const std::string& name, std::string_view text, unsigned mode) {
-    NewFile file = TRY_IN(name, NewFile::create(directory, mode, concat(name, ".", ::getpid(), ".new")));
+    NewFile file = TRY_IN(name, NewFile::create(directory, mode));
     TRY_IN(name, file.append(text));
     return file.rename_to(name);
 }
@@ -131,9 +146,10 @@ Result<void> make_link(int directory, const std::string& target, const std::stri
     if (::symlinkat(target.c_str(), directory, name.c_str()) == 0) return {};
     if (errno != EEXIST) return errno_error(concat("link ", quoted(name)));
     TRY(check_replaceable(directory, name));
-    const std::string temporary = temporary_name();
-    if (::symlinkat(target.c_str(), directory, temporary.c_str()) != 0)
+    const std::string temporary = TRY(under_temporary_name([&](const std::string& one) -> Result<void> {
+        if (::symlinkat(target.c_str(), directory, one.c_str()) == 0) return {};
         return errno_error(concat("link ", quoted(name)));
+    }));
     return rename_over(directory, temporary, name);
 }
 

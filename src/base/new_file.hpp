@@ -20,9 +20,9 @@ Result<void> check_replaceable(int directory, const std::string& name);
 
 class NewFile {
 public:
-    // The mode is subject to the umask. The directory has to outlive the file. A file system that has no files without
-    // a name gives it this one until then, which must be the caller's alone; empty: one that nobody else will hit upon.
-    static Result<NewFile> create(int directory, unsigned mode, std::string_view unfinished = {});
+    // The mode is subject to the umask. The directory has to outlive the file. Where a file system has no files without
+    // a name, it has one until then that nobody can foresee, or others who may write to the directory would take it.
+    static Result<NewFile> create(int directory, unsigned mode);
     NewFile(NewFile&& other) noexcept = default;
     NewFile(const NewFile&) = delete;
     NewFile& operator=(const NewFile&) = delete;
@@ -38,14 +38,13 @@ public:
     Result<void> commit_new(const std::string& name);
 
 private:
-    NewFile(int directory, UniqueFd fd, std::string_view unfinished, bool named)
-        : directory_(directory), fd_(std::move(fd)), unfinished_(unfinished), named_(named) {}
+    NewFile(int directory, UniqueFd fd, std::string name)
+        : directory_(directory), fd_(std::move(fd)), name_(std::move(name)) {}
     Result<void> finish() const;
 
     int directory_;
     UniqueFd fd_;
-    std::string unfinished_;
-    bool named_;  // so far by `unfinished_`
+    std::string name_;  // so far; empty: none
     uint64_t size_ = 0;
     uint64_t written_ = 0;  // up to here; the rest is a hole
 };

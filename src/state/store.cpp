@@ -40,7 +40,6 @@ constexpr size_t kMaxInitFile = 64;
 constexpr size_t kMaxRecord = 2 * kMaxDocument;  // annotations and hooks of the config, and what is around them
 constexpr const char* kUnfinishedSocket = "start.new";
 constexpr const char* kStartSocket = "start";
-constexpr const char* kUnfinishedFile = "new";
 constexpr const char* kTurnFile = ".turn";  // of the state root
 
 constexpr const char* kOwnRoot = "name a directory of your own with --root";
@@ -98,7 +97,7 @@ Result<UniqueFd> open_state_root(const std::string& root) {
 
 // Complete from the moment it has its name.
 Result<void> write_new_file(int dir, const char* name, std::string_view text) {
-    NewFile file = TRY_IN(name, NewFile::create(dir, 0600, kUnfinishedFile));
+    NewFile file = TRY_IN(name, NewFile::create(dir, 0600));
     TRY_IN(name, file.append(text));
     return file.commit(name);
 }
@@ -106,7 +105,7 @@ Result<void> write_new_file(int dir, const char* name, std::string_view text) {
 // An ordinary one by one call.
 Result<void> write_record_file(int dir, const ContainerRecord& record) {
     constexpr size_t kPart = 65536;
-    NewFile file = TRY_IN(kRecordFile, NewFile::create(dir, 0600, kUnfinishedFile));
+    NewFile file = TRY_IN(kRecordFile, NewFile::create(dir, 0600));
     std::string part;
     Result<void> written;
     write_record(record, [&](std::string_view piece) {
@@ -388,7 +387,6 @@ Result<ContainerState> load_for_delete(const std::string& root, const std::strin
 
 Result<void> replace_record(const std::string& root, const ContainerRecord& record) {
     const UniqueFd dir = TRY(open_state_dir(root, record.id));
-    ::unlinkat(dir.get(), kUnfinishedFile, 0);  // of one who was killed
     return write_record_file(dir.get(), record);
 }
 

@@ -238,7 +238,7 @@ std::set<std::string> World::list_files() const {
             name == "state/.seccomp" || (name.starts_with("state/.seccomp/") && name.ends_with(".bpf"));
         // A pid file is the caller's, and so is what a kill leaves beside it: it cannot be both renamed, which is what
         // those who wait for it see, and without a name until then.
-        const bool is_pid_file = name.starts_with("host/pid");
+        const bool is_pid_file = name.starts_with("host/pid") || name.starts_with("host/.pinfold-");
         if (!is_cache && !is_pid_file) out.insert(name);
     }
     return out;

@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -385,4 +386,21 @@ TEST_CASE("lifecycle: what somebody has put into its state directory goes with a
     container.must({"delete", bundle.id()});
     CHECK_FALSE(exists(bundle));
     CHECK(read_text(precious / "file") == "kept");
+}
+
+TEST_CASE("lifecycle: a pid file takes any name that a file can have, and nobody can be in the way of it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.probe({"report"}).write_config();
+    const auto run_with = [&](const std::string& name) {
+        return verb(bundle, {"run", "--bundle", bundle.path(), "--pid-file", bundle.host() / name, bundle.id()});
+    };
+    CHECK(run_with(std::string(255, 'x')).status == 0);
+    // Whoever can write to the directory has had every name that could be guessed.
+    for (pid_t pid = ::getpid(); pid < ::getpid() + 3000; ++pid) {
+        write_text(bundle.host() / ("c.pid." + std::to_string(pid) + ".new"), "");
+    }
+    const Ended ended = run_with("c.pid");
+    CHECK_MESSAGE(ended.status == 0, ended.err);
 }
