@@ -1,6 +1,8 @@
 // pinfold sandbox: from options to a job, and from its result to an exit code.
+#include <signal.h>
 #include <unistd.h>
 
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cli/audited.hpp"
@@ -76,6 +78,20 @@ Result<void> take_stay(const SandboxOptions& options, SandboxJob& job) {
     return {};
 }
 
+// A sandbox whose name could not be told is nobody's. A reader that has gone is an error like others, not a signal.
+Result<int> start_and_tell(const SandboxJob& job, const SandboxSetting& setting, const CommandLine& line) {
+    const std::string id = TRY(start_sandbox(job, setting));
+    ::signal(SIGPIPE, SIG_IGN);
+    Result<void> told = print(id + "\n");
+    if (told) return 0;
+    const Result<int> removed = audited(line, {"delete", id, "", {{"force", "true"}}}, [&]() -> Result<int> {
+        TRY(remove_sandbox(setting.state_root, id));
+        return 0;
+    });
+    if (!removed) log_warning(concat("sandbox ", quoted(id), " is left: ", removed.error().message));
+    return std::move(told).error();
+}
+
 }  // namespace
 
 Result<SandboxJob> make_job(const SandboxOptions& options, const Gate& gate) {
@@ -116,11 +132,7 @@ Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line)
     const SandboxJob job = TRY(make_job(options, *line.gate));
     const SandboxSetting setting{line.global.root, line.global.cgroup_manager, line.gate->policies(), line.global.audit,
                                  line.argv};
-    if (options.detach) {
-        const std::string id = TRY(start_sandbox(job, setting));
-        TRY(print(id + "\n"));
-        return 0;
-    }
+    if (options.detach) return start_and_tell(job, setting, line);
     return conclude(run_job(job, setting), file);
 }
 

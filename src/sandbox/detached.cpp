@@ -116,6 +116,11 @@ Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting
     return prepared.plan.id;
 }
 
+Result<void> remove_sandbox(const std::string& state_root, const std::string& id) {
+    const StateLock lock = TRY(StateLock::take(state_root, id));
+    return destroy_container(state_root, TRY(load_state(state_root, id)));
+}
+
 Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root) {
     std::vector<std::string> names;
     for (const ContainerState& state : TRY(load_all_states(state_root))) {

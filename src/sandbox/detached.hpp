@@ -14,6 +14,9 @@ namespace pinfold {
 // Its name. With a command, that runs in it until it ends, and the sandbox with it.
 Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting& setting);
 
+// Ends it, and what runs in it.
+Result<void> remove_sandbox(const std::string& state_root, const std::string& id);
+
 // Those that have ended, should have, or were not used for as long as they may be unused; and what is left of those
 // that were never there. The names of what is to go.
 Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root);

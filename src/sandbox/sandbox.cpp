@@ -5,7 +5,6 @@
 
 #include "base/strings.hpp"
 #include "files/copy.hpp"
-#include "process/lifetime.hpp"
 #include "sandbox/classify.hpp"
 #include "sandbox/detached.hpp"
 #include "sandbox/exec_job.hpp"
@@ -159,9 +158,7 @@ Result<void> Sandbox::cleanup() {
     const std::string name = std::exchange(name_, {});
     return without_answer(in_worker([&]() -> Result<std::string> {
         const std::string root = options_.state_root.empty() ? default_state_root() : options_.state_root;
-        const StateLock lock = TRY(StateLock::take(root, name));
-        const ContainerState state = TRY(load_state(root, name));
-        TRY(destroy_container(root, state));
+        TRY(remove_sandbox(root, name));
         return std::string();
     }));
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -371,4 +372,22 @@ TEST_CASE("detached: what nobody would stay for is refused") {
         CHECK(ended.err.find("use exec and cp") != std::string::npos);
     }
     CHECK(run_job(bundle, {{"--idle-timeout", "1s"}, {"true"}, {}}).status == 125);
+}
+
+TEST_CASE("detached: a sandbox whose name could not be told is ended and removed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const UniqueFd unread(ends[1]);
+    ::close(ends[0]);
+    for (const int out : {full.get(), unread.get()}) {
+        CAPTURE(out);
+        const Ended ended = run_job(bundle, {{"--detach"}, {"sleep", "1000"}, {.fds = {{1, out}}}});
+        CHECK(ended.status == 125);
+        CHECK_MESSAGE(ended.err.find("write to standard output") != std::string::npos, ended.err);
+        CHECK(!fs::exists(bundle.state_root() / bundle.id()));
+    }
 }
