@@ -70,6 +70,8 @@ int main(int argc, char** argv) {
     }
     // A parent that ignores SIGCHLD has left us a kernel that reaps our children, exit status and all.
     ::signal(SIGCHLD, SIG_DFL);
+    // What is larger than a file may be (RLIMIT_FSIZE) is an error of write(), which can be told.
+    ::signal(SIGXFSZ, SIG_IGN);
     CommandLine line;
     if (const std::optional<int> exit_code = parse_arguments(argc, argv, line)) return *exit_code;
 

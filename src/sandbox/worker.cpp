@@ -51,7 +51,7 @@ Result<std::string> unwrap(std::string text) {
 [[noreturn]] void work_here(int answer, const std::function<Result<std::string>()>& work) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     reset_signals();
-    ::signal(SIGPIPE, SIG_IGN);
+    for (const int number : {SIGPIPE, SIGXFSZ}) ::signal(number, SIG_IGN);  // errors of write() are told
     const Result<void> filled = fill_standard_streams();
     send(answer, filled ? work() : filled.error());
     ::_exit(0);

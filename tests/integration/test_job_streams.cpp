@@ -247,3 +247,29 @@ TEST_CASE("job streams: to keep what a job prints takes memory in proportion, wh
         CHECK((told.find("stdout_base64") != std::string::npos) == (length == 3));
     }
 }
+
+TEST_CASE("job streams: a result that is larger than a file may be is told, and the job has no signal ignored") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const auto limited = [&](const std::vector<std::string>& words) {
+        std::vector<std::string> line = {"/bin/bash", "-c", "ulimit -f 100 && exec \"$@\"", "bash"};
+        const std::vector<std::string> called = bundle.verb(words);
+        line.insert(line.end(), called.begin(), called.end());
+        return run_program(line);
+    };
+    const std::string result = bundle.host() / "result.json";
+    const Ended ended = limited({"sandbox", "--name", bundle.id(), "--capture", "--result", result, "--", "sh", "-c",
+                                 "head -c 300000 /dev/zero | tr '\\0' x"});
+    check_refused(ended, "--result", 125);
+    CHECK(ended.err.find("EFBIG") != std::string::npos);
+    CHECK(!fs::exists(result));
+    const Ended job = limited({"sandbox", "--name", bundle.id(), "--", "grep", "SigIgn", "/proc/self/status"});
+    CHECK_MESSAGE(job.out == "SigIgn:\t0000000000000000\n", job.err);
+    const std::string file = bundle.host() / "hook";
+    bundle.config["hooks"]["createRuntime"] = {
+        {{"path", "/bin/sh"}, {"args", {"sh", "-c", "grep SigIgn /proc/self/status > " + file}}}};
+    bundle.probe({"report"});
+    CHECK(run(bundle).status == 0);
+    CHECK(read_text(file) == "SigIgn:\t0000000000000000\n");
+}
