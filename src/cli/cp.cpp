@@ -25,7 +25,7 @@ Result<CopyLimits> limits_of(const CpOptions& options) {
         return plain_error(
             concat("--max-size: found ", quoted(options.max_size), ", allowed: bytes, or a size as in 100M"));
     }
-    return CopyLimits{static_cast<uint64_t>(*bytes), options.max_files, options.outward_links};
+    return CopyLimits{static_cast<uint64_t>(*bytes), options.max_files, options.outward_links, true};
 }
 
 Result<InsideOf> find_container(const PathInside& place, const CommandLine& line) {

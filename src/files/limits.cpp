@@ -29,7 +29,8 @@ Result<void> CopyBudget::add_file(unsigned depth) {
         return Error{EMLINK, concat("the tree is more than ", kMaxCopyDepth, " directories deep"), {}};
     }
     if (++used_.files <= limits_.files) return {};
-    return Error{EMFILE, concat("more than ", limits_.files, " files"), "--max-files raises the limit"};
+    return Error{EMFILE, concat("more than ", limits_.files, " files"),
+                 limits_.by_option ? "--max-files raises the limit" : ""};
 }
 
 Result<void> CopyBudget::add_bytes(uint64_t count) {
@@ -37,7 +38,8 @@ Result<void> CopyBudget::add_bytes(uint64_t count) {
         used_.bytes += count;
         return {};
     }
-    return Error{EFBIG, concat("more than ", limits_.bytes, " bytes"), "--max-size raises the limit"};
+    return Error{EFBIG, concat("more than ", limits_.bytes, " bytes"),
+                 limits_.by_option ? "--max-size raises the limit" : ""};
 }
 
 Result<void> CopyBudget::allow_link(std::string_view target, unsigned depth) const {

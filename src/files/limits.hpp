@@ -13,6 +13,7 @@ struct CopyLimits {
     uint64_t files = 100'000;  // directories and links among them
     // On the way out: whether a link may lead out of the copied tree, where a reader would find files of the host.
     bool outward_links = false;
+    bool by_option = false;  // whoever called can raise them, by --max-size and --max-files
 };
 
 struct CopySummary {

@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+
 #include "base/strings.hpp"
 
 namespace pinfold {
@@ -41,7 +43,10 @@ Result<Transfers> Transfers::open(const SandboxJob& job, const Policies& policie
 
 Result<void> Transfers::copy_in(const InsideOf& sandbox) const {
     for (const Transfer& one : in_) {
-        TRY_IN(one.label, pinfold::copy_in(sandbox, one.host.get(), one.name, one.inside, {}));
+        Result<CopySummary> copied = pinfold::copy_in(sandbox, one.host.get(), one.name, one.inside, {});
+        if (!copied && (copied.error().code == EFBIG || copied.error().code == EMFILE))
+            return std::move(copied).error().within(one.label).with_hint("--ro-bind shows it without a copy");
+        TRY_IN(one.label, std::move(copied));
     }
     return {};
 }

@@ -273,3 +273,14 @@ TEST_CASE("job streams: a result that is larger than a file may be is told, and 
     CHECK(run(bundle).status == 0);
     CHECK(read_text(file) == "SigIgn:\t0000000000000000\n");
 }
+
+TEST_CASE("job streams: of a copy that is too large no option is named that sandbox does not have") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    write_text(bundle.host() / "great", "");
+    fs::resize_file(bundle.host() / "great", (uintmax_t{1} << 30) + 1);  // all of it a hole
+    const Ended ended =
+        run_job(bundle, {{"--copy-in", (bundle.host() / "great").string() + ":/workspace/great"}, {"true"}, {}});
+    check_refused(ended, "more than 1073741824 bytes\nhint: --ro-bind shows it without a copy", 125);
+}
