@@ -30,7 +30,6 @@
 
 namespace pinfold {
 
-// What the command line adds to the config.
 // A first process of pinfold's own, which starts the payload and keeps the sandbox around it.
 struct SandboxInitPlan {
     bool payload = true;                               // false: it only keeps the sandbox, for exec
@@ -50,6 +49,7 @@ struct SandboxParts {
     Seccomp profile;  // instead of the configuration's: one that reports, or records
 };
 
+// What the caller adds to the config.
 struct PlanOptions {
     std::string id;
     std::string bundle;  // absolute

@@ -35,7 +35,7 @@ Result<void> start_session(ChildContext& context) {
     return {};
 }
 
-Actions tell_session(const ChildRequest&) { return {"new session"}; }
+Actions tell_session(const ChildRequest&) { return {"wait for the parent, then a new session"}; }
 
 // Who we are: the caller's uid, unknown in the new namespace, with all capabilities in it.
 Result<void> enter_user_namespace(ChildContext& context) {

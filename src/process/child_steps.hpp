@@ -1,4 +1,5 @@
-// The child: from the clone to execve, by one flat list of steps.
+// The child: from the clone to execve. Flat lists of steps, which stand at the end of child_steps.cpp: one into the
+// container and one from there to the payload; where others see the payload's process, the latter is in two parts.
 #pragma once
 
 #include <sys/resource.h>

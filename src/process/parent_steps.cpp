@@ -78,7 +78,7 @@ constexpr ParentStep kSteps[] = {
     {"pid file", announces_child, announce, tell_announcement},
 };
 
-// Before all of them, or never: it starts pinfold anew.
+// Before all of them, or never: it starts pinfold anew. protect_binary() takes it; here it is only told of.
 constexpr ParentStep kProtection = {"own binary", asks<&Plan::protect_binary>, nullptr, tell_own_binary};
 
 // Once another process has taken over from the child, inside a pid namespace that others live in.

@@ -38,7 +38,7 @@ struct LaunchOptions {
 // Of a container that is created now.
 ContainerRecord make_record(const Plan& plan, const Spec& spec, StringMap annotations);
 
-// What is remembered of the container; the configuration's text is kept beside it.
+// What is started: the plan, and what is remembered of it; the configuration's text is kept beside that.
 struct NewContainer {
     Plan plan;
     ContainerRecord record;
@@ -64,6 +64,7 @@ struct RunningContainer {
 
     // From now on the container is on its own, until `delete`.
     void commit();
+    // --keep: it has ended, and its state and group stay until `delete`.
     void keep();
     // What was announced of it stays true, though it is still ours.
     void commit_announcements();
@@ -78,7 +79,8 @@ Result<void> protect_binary(const Plan& plan, char** argv);
 // All steps of a start, as --dry-run prints them.
 std::string dump_plan(const Plan& plan, const LaunchOptions& options = {});
 
-// For those who supervise it themselves. Its hooks are not run. The other two take a binary that is protected.
+// For those who supervise it themselves. Its hooks are not run. It protects the binary; the callers of the two below
+// have done that before.
 Result<RunningContainer> launch_container(const NewContainer& container, const LaunchOptions& options,
                                           const SignalForwarder& signals);
 

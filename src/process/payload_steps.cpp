@@ -268,7 +268,7 @@ Actions tell_descriptors(const ChildRequest& request) {
 }
 
 // Who waits holds nothing that others wait to see closed: the parent may die meanwhile, and with it its end of a link,
-// or a lock. Of the faults the peer alone is to hold: when it ends, so does the wait.
+// or a lock. The userfaultfd that it waits by is for the peer alone to hold: when that ends, so does the wait.
 Result<void> announce_ready(ChildContext& context) {
     const ProcessPlan& process = context.process();
     const std::optional<SeccompFilter>& filter = context.setup.filter;

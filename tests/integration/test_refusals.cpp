@@ -64,7 +64,6 @@ const std::vector<Refusal>& refusals() {
         {"/linux/seccomp",
          {{"defaultAction", "SCMP_ACT_ALLOW"}, {"architectures", {"SCMP_ARCH_VAX"}}},
          "linux.seccomp.architectures[0]"},
-        // What is not supported is refused, not ignored.
     };
     return table;
 }
