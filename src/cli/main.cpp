@@ -1,7 +1,6 @@
 // pinfold: reads a bundle's config.json, sets up the isolation it asks for, and becomes its payload's parent.
-// The way of one container: main -> (kVerbs of parse_arguments.cpp) -> verb_run -> plan_container: parse_config,
-// make_plan
-// -> run_container -> take_all_steps -> clone_child -> run_child -> execve.
+// The way of one container: main, then kVerbs of parse_arguments.cpp, verb_run, and in it plan_container (parse_config,
+// make_plan) and run_container: take_all_steps, clone_child, run_child, execve.
 #include <signal.h>
 
 #include <cstdlib>
