@@ -103,18 +103,3 @@ TEST_CASE("new file: in one call, in another's place or only where there is none
     CHECK(impossible.error().message.find("nowhere/name") != std::string::npos);
     CHECK(here.count() == 2);
 }
-
-TEST_CASE("new file: its name until then is the one that the caller knows") {
-    const Fixture here;
-    const int directory = here.directory.get();
-    REQUIRE(make_file(directory, "name", "old", 0600));
-    REQUIRE(make_file(directory, "unfinished", "of one who was killed", 0600));
-    NewFile file = std::move(NewFile::create(directory, 0600, "unfinished")).value();
-    REQUIRE(file.append("new"));
-    CHECK_FALSE(file.commit("name"));
-    CHECK(*read_file(here.dir.file("name")) == "old");
-    fs::remove(here.dir.file("unfinished"));
-    REQUIRE(file.commit("name"));
-    CHECK(*read_file(here.dir.file("name")) == "new");
-    CHECK(here.count() == 1);
-}
