@@ -25,7 +25,7 @@ TEST_CASE("sandbox: a program's output, exit code and end are its own") {
     CHECK(judged.result["stderr"] == "err\n");
     CHECK(judged.result["truncated"] == false);
     CHECK(judged.result["denied"] == json::array());
-    CHECK(judged.result["usage"]["usage"]["wall_seconds"] > 0);
+    CHECK(judged.result["usage"]["wall_seconds"] > 0);
     CHECK(judged.result["usage"]["cpu_seconds"] > 0);
     const Judged killed = judge_job(bundle, {{}, {"sh", "-c", "kill -SEGV $$"}, {}});
     CHECK(killed.status == 128 + 11);
