@@ -45,7 +45,20 @@ void run_jobs(const RunnerOptions& options) {
     check(unknown.status == SandboxStatus::setup_failed && !unknown.error.empty(), "unknown language");
 }
 
-void use_a_sandbox(const RunnerOptions& options, const std::string& directory) {
+// The words of the events in an audit log.
+std::string events_in(const std::string& log) {
+    const std::string key = "\"event\":\"";
+    std::ifstream file(log);
+    std::string events;
+    for (std::string line; std::getline(file, line);) {
+        const size_t begin = line.find(key) + key.size();
+        events += line.substr(begin, line.find('"', begin) - begin) + " ";
+    }
+    return events;
+}
+
+void use_a_sandbox(RunnerOptions options, const std::string& directory) {
+    options.audit = directory + "/audit-" + std::to_string(::getpid());
     Result<Sandbox> box = Sandbox::start({}, options);
     check(box.has_value(), "start", box ? "" : box.error().message);
     if (!box) return;
@@ -65,6 +78,10 @@ void use_a_sandbox(const RunnerOptions& options, const std::string& directory) {
     const Result<void> gone = box->cleanup();
     check(gone.has_value(), "cleanup", gone ? "" : gone.error().message);
     check(box->exec({"true"}).status == SandboxStatus::setup_failed, "exec after cleanup");
+    const std::string events = events_in(options.audit);  // two of which say what was wrong
+    check(
+        events == "sandbox copy exec receipt exec-end exec receipt exec-end copy copy copy copy copy copy copy delete ",
+        "audit", events);
 }
 
 // A caller that has closed its streams: no descriptor of the library's takes their place in the sandbox.
