@@ -2,7 +2,11 @@
 #include "cgroup/cgroup.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#include <set>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -27,6 +31,20 @@ Result<Backends> backends_of(CgroupPath place) {
     else if (!place.mount.empty()) backends.push_back(std::make_unique<V2Group>(place));
     if (!place.v1.empty() || backends.empty()) backends.push_back(std::make_unique<V1Groups>(place));
     return backends;
+}
+
+// Where the hierarchies are out of sight, every group seems to be gone, and what runs in it would be forgotten.
+Result<void> require_mounts(const CgroupPath& place) {
+    std::set<std::string> mounts = v1_mounts(place);
+    if (!place.mount.empty()) mounts.insert(place.mount);
+    for (const std::string& mount : mounts) {
+        struct statfs info {};
+        const bool there = ::statfs(mount.c_str(), &info) == 0;
+        if (there && (info.f_type == CGROUP2_SUPER_MAGIC || info.f_type == CGROUP_SUPER_MAGIC)) continue;
+        return plain_error(concat("remove cgroup ", place.path, ": cgroups are not mounted at ", mount))
+            .with_hint("call pinfold where they are mounted as when the container was created");
+    }
+    return {};
 }
 
 // The host as it was when the container was created: its groups are where they are.
@@ -117,6 +135,7 @@ bool kill_group(const CgroupPath& place) {
 
 Result<void> remove_cgroup(const CgroupPath& place) {
     if (!place.exists()) return {};
+    if (place.scope.empty()) TRY(require_mounts(place));
     for (const auto& backend : TRY(backends_of(place))) TRY(backend->remove());
     remove_empty_home(place);
     return {};

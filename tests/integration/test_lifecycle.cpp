@@ -364,6 +364,29 @@ TEST_CASE("lifecycle: without /proc nothing is said of containers that run, and 
     CHECK(container.status() == "running");
 }
 
+TEST_CASE("lifecycle: where no cgroups are mounted, a container that has some is not forgotten") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Container container(waiting(bundle), Container::As::running);
+    if (cgroups_named(bundle.id()).empty()) SKIP_TEST("needs cgroups");
+    std::vector<std::string> line = {"/usr/bin/unshare",
+                                     "-m",
+                                     "--propagation",
+                                     "private",
+                                     "/bin/sh",
+                                     "-c",
+                                     "mount -t tmpfs none /sys/fs/cgroup && exec \"$@\"",
+                                     "sh"};
+    const std::vector<std::string> called = bundle.verb({"delete", "--force", bundle.id()});
+    line.insert(line.end(), called.begin(), called.end());
+    check_refused(run_program(line), "cgroups are not mounted at");
+    CHECK(container.status() == "stopped");
+    CHECK_FALSE(cgroups_named(bundle.id()).empty());
+    container.must({"delete", bundle.id()});
+    CHECK(cgroups_named(bundle.id()).empty());
+}
+
 TEST_CASE("lifecycle: what somebody has put into its state directory goes with a container, but for mounts") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
