@@ -128,7 +128,7 @@ Result<void> remove_entries(int dir, std::span<const char* const> but) {
     UniqueFd again(::openat(dir, ".", O_DIRECTORY | O_RDONLY | O_CLOEXEC));
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(again ? ::fdopendir(again.get()) : nullptr, ::closedir);
     if (!entries) return errno == ENOENT ? Result<void>() : errno_error("list");  // another was faster
-    again.release();  // the stream has it now
+    again.release();                                                              // the stream has it now
     while (const dirent* entry = ::readdir(entries.get())) {
         const std::string name = entry->d_name;
         if (name == "." || name == ".." || std::ranges::find(but, name) != but.end()) continue;
