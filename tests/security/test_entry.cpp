@@ -68,7 +68,7 @@ void check_unseen(const std::string& what, const json& answer) {
     WITHSTANDS(what + ": " + answer.dump(), answer["reached"] == json::array());
 }
 
-Enter exec_of(std::vector<std::string> options) {
+Enter exec_of(const std::vector<std::string>& options) {
     return [options](const Container& container) { return container.exec(options, {"/probe", "exit", "0"}, caller()); };
 }
 

@@ -115,6 +115,7 @@ TEST_CASE("CVE-2026-119101, crun CVE-2026-115520: brackets and colons in a desti
 TEST_CASE("names: nothing that a terminal obeys gets through, whoever tells the name") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
+    // NOLINTBEGIN(misc-misleading-bidirectional, bugprone-suspicious-missing-comma): that is what they are for
     const std::string names[] = {"a\x1b[2Jb",
                                  "a\xc2\x9b"
                                  "2Jb",
@@ -132,6 +133,7 @@ TEST_CASE("names: nothing that a terminal obeys gets through, whoever tells the 
         }
         return text.find('a') != std::string::npos;
     };
+    // NOLINTEND(misc-misleading-bidirectional, bugprone-suspicious-missing-comma)
     for (const std::string& name : names) {
         Bundle bundle;
         INFO("the name ", json(name).dump(-1, ' ', true));
