@@ -33,20 +33,6 @@ Result<Backends> backends_of(CgroupPath place) {
     return backends;
 }
 
-// Where the hierarchies are out of sight, every group seems to be gone, and what runs in it would be forgotten.
-Result<void> require_mounts(const CgroupPath& place) {
-    std::set<std::string> mounts = v1_mounts(place);
-    if (!place.mount.empty()) mounts.insert(place.mount);
-    for (const std::string& mount : mounts) {
-        struct statfs info {};
-        const bool there = ::statfs(mount.c_str(), &info) == 0;
-        if (there && (info.f_type == CGROUP2_SUPER_MAGIC || info.f_type == CGROUP_SUPER_MAGIC)) continue;
-        return plain_error(concat("remove cgroup ", place.path, ": cgroups are not mounted at ", mount))
-            .with_hint("call pinfold where they are mounted as when the container was created");
-    }
-    return {};
-}
-
 // The host as it was when the container was created: its groups are where they are.
 CgroupHost host_of(const CgroupPath& place) {
     CgroupHost host;
@@ -133,9 +119,22 @@ bool kill_group(const CgroupPath& place) {
     return backends && backends->front()->kill();
 }
 
+Result<void> require_cgroup_mounts(const CgroupPath& place) {
+    if (!place.scope.empty()) return {};
+    std::set<std::string> mounts = v1_mounts(place);
+    if (!place.mount.empty()) mounts.insert(place.mount);
+    for (const std::string& mount : mounts) {
+        struct statfs info {};
+        const bool there = ::statfs(mount.c_str(), &info) == 0;
+        if (there && (info.f_type == CGROUP2_SUPER_MAGIC || info.f_type == CGROUP_SUPER_MAGIC)) continue;
+        return plain_error(concat("remove cgroup ", place.path, ": cgroups are not mounted at ", mount))
+            .with_hint("call pinfold where they are mounted as when the container was created");
+    }
+    return {};
+}
+
 Result<void> remove_cgroup(const CgroupPath& place) {
     if (!place.exists()) return {};
-    if (place.scope.empty()) TRY(require_mounts(place));
     for (const auto& backend : TRY(backends_of(place))) TRY(backend->remove());
     remove_empty_home(place);
     return {};

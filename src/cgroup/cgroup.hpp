@@ -70,6 +70,10 @@ void thaw_for_kill(const CgroupPath& place);
 // Sends SIGKILL to all of it at once. False where that takes a newer kernel, or there is no group.
 bool kill_group(const CgroupPath& place);
 
+// For who is about to forget a container: where the hierarchies are out of sight, every group of it seems to be gone,
+// with all that runs in it.
+Result<void> require_cgroup_mounts(const CgroupPath& place);
+
 // Kills what still runs in the group, removes the groups below it and then itself. One that is absent is removed.
 // Only for groups that are known to be the container's own: whatever runs there dies.
 Result<void> remove_cgroup(const CgroupPath& place);

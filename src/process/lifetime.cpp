@@ -77,6 +77,7 @@ Result<void> kill_init(const ContainerState& state) {
 // Before its first process was recorded, a container had not yet won its group: another's processes may be in it.
 Result<void> remove_group(const ContainerState& state) {
     const ContainerRecord& record = state.record;
+    TRY(require_cgroup_mounts(record.cgroup));
     if (state.had_init) return remove_cgroup(record.cgroup);
     const Result<void> removed = remove_empty_cgroup(record.cgroup);
     if (!removed) log_warning(concat(removed.error().message, "; it is left alone"));

@@ -15,6 +15,7 @@ const std::vector<Command>& limit_questions();
 
 void plain(Bundle& bundle);
 void limited(Bundle& bundle);
+void unfiltered(Bundle& bundle);  // limited; for a deadline, which a filter must allow nobody to escape
 void mapped(Bundle& bundle);
 void rootless(Bundle& bundle);
 void hooked(Bundle& bundle);

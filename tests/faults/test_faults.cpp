@@ -114,7 +114,7 @@ FAULTS("exec, console", .before = Stage::running,
 
 FAULTS("exec, result", .before = Stage::running,
        .words = exec_words(limit_questions(), {"--timeout", "60s", "--result", "HOST/result"}),
-       .configure = waits<limited>, .missing = has_result)
+       .configure = waits<unfiltered>, .missing = has_result)
 
 FAULTS("kill", .before = Stage::running, .words = {"kill", "ID", "KILL"}, .configure = waits<plain>,
        .missing = has_ended)
