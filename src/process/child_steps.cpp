@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@
 #include "process/hooks.hpp"
 #include "process/payload_steps.hpp"
 #include "process/spawn.hpp"
+#include "seccomp/start_calls.hpp"
 
 namespace pinfold {
 
@@ -209,6 +211,13 @@ Actions tell_pid_namespace(const ChildRequest&) { return {"join it, for what is 
 
 Result<void> take_inside(ChildContext& context);
 
+// Who may trace the process inside could otherwise take over the right to load it, or have calls made before it is.
+bool filters_outside(const ChildRequest& request) { return request.filters_outside; }
+
+bool filters_inside_first(const ChildRequest& request) { return filters_first(request) && !request.filters_outside; }
+
+bool filters_inside_last(const ChildRequest& request) { return filters_last(request) && !request.filters_outside; }
+
 // The parent, which is also that of the clone, hears of it on the channel.
 Result<void> clone_inside(ChildContext& context) {
     TRY(close_all_but(std::array{context.handshake.channel().fd(), context.start_socket.get()},
@@ -288,6 +297,7 @@ constexpr ChildStep kOutside[] = {
     {"streams", always, hide_and_take_streams, tell_streams},
     {"no new privileges", asks<&ProcessPlan::no_new_privileges>, forbid_new_privileges, tell_no_new_privileges},
     {"Landlock", asks<&ProcessPlan::landlock>, enter_landlock, tell_landlock},
+    {"seccomp", filters_outside, load_filter, tell_filter},
     {"capabilities", always, set_waiting_capabilities, tell_waiting_capabilities},
     {"clone", always, clone_inside, tell_clone_inside},
 };
@@ -303,9 +313,9 @@ constexpr ChildStep kInside[] = {
     {"hooks", has_start_hooks, run_start_hooks, tell_start_hooks},
     {"executable", asks<&ProcessPlan::args>, find_program, tell_program},
     {"ready", always, announce_ready, tell_ready},
-    {"seccomp", filters_first, load_filter, tell_filter},
+    {"seccomp", filters_inside_first, load_filter, tell_filter},
     {"capabilities", keeps_capabilities, set_capabilities, tell_capabilities},
-    {"seccomp", filters_last, load_filter, tell_filter},
+    {"seccomp", filters_inside_last, load_filter, tell_filter},
     {"exec", always, execute_program, tell_exec},
 };
 
@@ -333,6 +343,12 @@ void run_child(ChildContext context) {
     const Result<void> failed = become_payload(context);
     context.handshake.fail(failed.error());
     ::_exit(1);
+}
+
+bool can_filter_outside(const ChildRequest& request, const SeccompFilter& filter) {
+    const bool is_interrupted = request.process.pauses_before_exec || request.waits_for_start ||
+                                has_start_hooks(request) || (filter.flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
+    return is_among_others(request) && !is_interrupted && allows_end_of_start(filter.program);
 }
 
 Result<void> become_payload_among_others(ChildContext& context) {

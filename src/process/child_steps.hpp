@@ -48,6 +48,8 @@ struct ChildRequest {
     const std::optional<Seccomp>& seccomp;
     const Plan* plan = nullptr;    // null: a process of exec, for which there are only the steps of a payload
     bool waits_for_start = false;  // all is set up but the payload
+    // The filter is in force before others see the process: it allows what is left of the start.
+    bool filters_outside = false;
 };
 
 // What the child takes over from its parent besides the plan, and what one step leaves for the next ones.
@@ -82,6 +84,9 @@ bool asks(const ChildRequest& request) {
     if constexpr (std::is_invocable_v<decltype(Part), const Plan&>) return is_set(std::invoke(Part, *request.plan));
     else return is_set(std::invoke(Part, request.process));
 }
+
+// Whether it can be, by what the filter says: nothing may have to be heard or seen between the filter and execve.
+bool can_filter_outside(const ChildRequest& request, const SeccompFilter& filter);
 
 // The first process of a container, in the clone.
 [[noreturn]] void run_child(ChildContext context);

@@ -44,6 +44,7 @@ struct ExecContext {
     UniqueFd pid_namespace{};  // which is joined last, when the right to look at the first process may be lost
     ArgvRegion words;
     PayloadSetup setup;
+    bool filters_outside = false;  // ChildRequest
 
     bool joins_user() const { return (namespaces & CLONE_NEWUSER) != 0; }
 };
@@ -127,7 +128,7 @@ Result<void> come_in(const ExecPlan& plan, const ExecContext& context, ProcessPl
 
 [[noreturn]] void run_joiner(const ExecPlan& plan, ExecContext& context) {
     ProcessPlan process = plan.process;  // whose user may be looked up inside
-    ChildContext child{.request = {process, plan.seccomp},
+    ChildContext child{.request = {process, plan.seccomp, nullptr, false, context.filters_outside},
                        .handshake = std::move(context.handshake),
                        .setup = std::move(context.setup)};
     child.handshake.fail(come_in(plan, context, process, child).error());
@@ -148,6 +149,8 @@ Result<ExecContext> make_context(const ExecRequest& request, int init, ChildSide
     if (plan.seccomp)
         context.setup.filter = TRY(
             take_step("seccomp", [&] { return compile_seccomp_cached(*plan.seccomp, request.options.seccomp_cache); }));
+    if (context.setup.filter)
+        context.filters_outside = can_filter_outside({plan.process, plan.seccomp}, *context.setup.filter);
     context.setup.streams = request.streams;
     return context;
 }
@@ -255,6 +258,7 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     if (!init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
     TRY(check_tracing(state, plan.process.capabilities));
     ExecContext context = TRY(make_context(request, init.get(), std::move(childs)));
+    const bool filters_outside = context.filters_outside;
     StartedExec started = TRY(come_in_by_joiner(request, handshake, std::move(context)));
     const Child& child = started.child;
     if (request.on_born) TRY(request.on_born(child, started.mark.get()));
@@ -271,7 +275,7 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
         return read_receipt(plan, {state.pid, state.record.cgroup}, child.pid());
     };
     started.listener = TRY(handshake.payload({child.pid(), child.pidfd.get(), on_listener, read, request.on_receipt}));
-    log_silent_steps({plan.process, plan.seccomp});
+    log_silent_steps({plan.process, plan.seccomp, nullptr, false, filters_outside});
     pid_file.commit();
     return started;
 }

@@ -397,7 +397,7 @@ bool has_start_hooks(const ChildRequest& request) {
 // taking these over. Nothing else is left to do that needs any.
 uint64_t kept_capabilities(const ChildRequest& request) {
     uint64_t kept = 0;
-    if (filters_first(request)) kept |= capability_bit("CAP_SYS_ADMIN").value_or(0);
+    if (filters_first(request) && !request.filters_outside) kept |= capability_bit("CAP_SYS_ADMIN").value_or(0);
     if (sets_scheduler_inside(request)) kept |= capability_bit("CAP_SYS_NICE").value_or(0);
     if (kept != 0 && has_start_hooks(request)) kept |= capability_bit("CAP_SETPCAP").value_or(0);
     return kept;

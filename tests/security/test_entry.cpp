@@ -35,6 +35,13 @@ void may_trace(Bundle& bundle) {
         bundle.config["process"]["capabilities"][set] = {"CAP_SYS_PTRACE", "CAP_KILL", "CAP_DAC_READ_SEARCH"};
 }
 
+// A filter that is loaded before all rights are gone, unless no new ones can be had.
+void add_filter(Bundle& bundle, bool no_new_privileges) {
+    bundle.config["process"]["noNewPrivileges"] = no_new_privileges;
+    bundle.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_ALLOW"},
+                                         {"syscalls", {{{"names", {"swapon"}}, {"action", "SCMP_ACT_ERRNO"}}}}};
+}
+
 std::string host_root() {
     struct stat root {};
     REQUIRE(::stat("/", &root) == 0);
@@ -122,6 +129,64 @@ TEST_CASE("entry: who is stopped on its way in is given up at the deadline, or a
     CHECK(json::parse(container.must({"ps", "--format", "json", bundle.id()})).size() == 1);
 }
 
+// Without no_new_privs it takes CAP_SYS_ADMIN to load a filter: who comes in has it loaded before it is seen, unless
+// the filter forbids what is still to be done then, or somebody has to hear or see something in between.
+TEST_CASE("entry: exec does not bring in the right to load its filter, as a container sees that may trace it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::vector<std::vector<std::string>> ways = {
+        {}, {"--user", "1000:1000"}, {"--cwd", "/tmp"}, {"--tty", "--console-socket", ""}};
+    for (auto options : ways) {
+        Bundle bundle;
+        may_trace(bundle);
+        add_filter(bundle, false);
+        const DescriptorSocket socket(bundle.host() / "console");
+        const bool in_terminal = options.size() == 3;
+        if (in_terminal) options.back() = socket.path();
+        const json answer = seen_from_inside(bundle, {}, [&](const Container& container) {
+            const Ended ended = container.exec(options, {"/probe", "exit", "0"}, caller());
+            if (in_terminal) CHECK(socket.receive());
+            return ended;
+        });
+        CHECK(answer["met"] > 0);
+        check_unseen("exec " + json(options).dump(), answer);
+    }
+}
+
+// A profile that allows little more than that.
+TEST_CASE("entry: a filter that allows the end of a start is loaded before that, and one that does not, after") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::vector<std::string> needed = {
+        "clone",     "close",     "close_range",   "sendmsg",      "recvmsg",        "write",
+        "poll",      "ppoll",     "prctl",         "setsid",       "ioctl",          "getrlimit",
+        "setrlimit", "prlimit64", "sched_setattr", "rt_sigaction", "rt_sigprocmask", "capget",
+        "capset",    "stat",      "newfstatat",    "faccessat",    "faccessat2",     "brk",
+        "mmap",      "munmap",    "futex",         "execve",       "exit",           "exit_group"};
+    const std::vector<std::string> probes = {
+        "arch_prctl",      "set_tid_address", "set_robust_list", "rseq",  "mprotect",
+        "readlink",        "getrandom",       "fstat",           "read",  "readlinkat",
+        "rt_sigtimedwait", "rt_sigsuspend",   "pause",           "lseek", "uname"};
+    for (const bool all : {true, false}) {
+        Bundle bundle;
+        std::vector<std::string> allowed = needed;
+        if (!all) std::erase(allowed, "recvmsg");
+        allowed.insert(allowed.end(), probes.begin(), probes.end());
+        bundle.config["process"]["noNewPrivileges"] = false;
+        bundle.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_KILL_PROCESS"},
+                                             {"syscalls", {{{"names", allowed}, {"action", "SCMP_ACT_ALLOW"}}}}};
+        bundle.probe({"wait-signal"});
+        const Container container(bundle, As::running);
+        std::vector<std::string> words = bundle.verb({"exec", bundle.id(), "/probe", "exit", "3"});
+        words.insert(words.begin() + 1, "--debug");
+        const Ended ended = run_program(words, caller());
+        CHECK_MESSAGE(ended.status == 3, ended.err);
+        const size_t rights = ended.err.rfind("] user\n");
+        const bool outside = ended.err.find("] seccomp\n", rights) < ended.err.find("] clone\n", rights);
+        CHECK_MESSAGE(outside == all, ended.err);
+    }
+}
+
 TEST_CASE("entry: exec with a terminal brings nothing of the host's in") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
@@ -203,13 +268,6 @@ void add_hooks(Bundle& bundle) {
 }
 
 }  // namespace
-
-// A filter that is loaded before all rights are gone, unless no new ones can be had.
-void add_filter(Bundle& bundle, bool no_new_privileges) {
-    bundle.config["process"]["noNewPrivileges"] = no_new_privileges;
-    bundle.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_ALLOW"},
-                                         {"syscalls", {{{"names", {"swapon"}}, {"action", "SCMP_ACT_ERRNO"}}}}};
-}
 
 Words reach_first(const Vault& vault) {
     return {"/probe", "reach-first", vault.secret(), kWord, host_root(), host_namespaces()};

@@ -5,6 +5,7 @@
 #include "base/fs.hpp"
 #include "calls.hpp"
 #include "json/reader.hpp"
+#include "seccomp/start_calls.hpp"
 #include "spec/parse.hpp"
 #include "support/source_root.hpp"
 
@@ -42,6 +43,18 @@ constexpr uint64_t kNewUser = 0x10000000;  // CLONE_NEWUSER
 constexpr uint64_t kThread = 0x3d0f00;     // what a C library passes for a thread
 
 }  // namespace
+
+TEST_CASE("what is left of a start is allowed by the engines' profiles") {
+    for (const char* file : {"docker-default-v2.json", "podman-rootful-v2.json", "cri-sandbox-v2.json"}) {
+        CAPTURE(std::string(file));
+        const std::optional<Seccomp> section = profile_in(file);
+        REQUIRE(section);
+        CHECK(allows_end_of_start(compiled(*section).program));
+        Seccomp without = *section;
+        for (SyscallRule& rule : without.syscalls) std::erase(rule.names, "recvmsg");
+        CHECK_FALSE(allows_end_of_start(compiled(without).program));
+    }
+}
 
 TEST_CASE("Docker's default profile answers as Docker documents it") {
     const std::optional<Seccomp> section = profile_in("docker-default-v2.json");

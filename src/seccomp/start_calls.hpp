@@ -1,0 +1,14 @@
+// Whether a filter can be loaded before the last steps of a start: they are taken under it then.
+#pragma once
+
+#include <linux/filter.h>
+
+#include <span>
+
+namespace pinfold {
+
+// What is left to do when a process is about to be seen by others (kOutside and kInside of process/child_steps.cpp): to
+// clone itself, to hear from its parent, to take its limits, its terminal and its rights, and to execute its program.
+bool allows_end_of_start(std::span<const sock_filter> program);
+
+}  // namespace pinfold
