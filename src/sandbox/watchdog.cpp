@@ -27,6 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds kGrace = 1s;  // for the supervisor to be the one
+constexpr int kFailures = 100;                   // of one call, in a row
 
 // Of what it inherits it keeps its end of the link. It has nothing more to do when there is neither a supervisor nor a
 // program.
@@ -36,9 +37,15 @@ Result<void> stand_guard(const Channel& link, const CgroupPath& group, bool mark
     if (!born) return {};
     const UniqueFd timer = TRY(make_timer(CLOCK_MONOTONIC));
     TRY(set_timer(timer, deadline + kGrace));
+    int failures = 0;
     for (int watched = link.fd();;) {
         pollfd slots[] = {{timer.get(), POLLIN, 0}, {watched, POLLIN, 0}};
-        if (::poll(slots, 2, -1) < 0 && errno != EINTR) break;  // rather too early than never
+        if (::poll(slots, 2, -1) < 0) {
+            // The kernel's want of memory passes. If it does not: rather too early than never.
+            if (errno != EINTR && ++failures > kFailures) break;
+            continue;
+        }
+        failures = 0;
         if (slots[0].revents != 0) break;
         if (slots[1].revents == 0) continue;
         if (watched == born->fd.get()) break;  // and what it has left goes as well
