@@ -10,8 +10,8 @@
 #include <functional>
 
 #include "base/fs.hpp"
-#include "files/stream.hpp"
 #include "base/process.hpp"
+#include "files/stream.hpp"
 #include "kernel/credentials.hpp"
 #include "kernel/safe_path.hpp"
 #include "pinfold/result.hpp"

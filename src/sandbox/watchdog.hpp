@@ -4,8 +4,8 @@
 
 #include <chrono>
 
-#include "cgroup/path.hpp"
 #include "base/process.hpp"
+#include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
 #include "process/channel.hpp"
 
