@@ -104,14 +104,14 @@ Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
         trail, [&] { return event_of("run", container); }, run);
 }
 
-Result<int> verb_create(const RunOptions& wanted, const CommandLine& line) {
-    RunOptions options = wanted;
-    options.child.detach = true;
-    const NewContainer container = TRY(plan_container(options, line));
-    if (options.dry_run) return tell(container, options, line);
+Result<int> verb_create(const RunOptions& options, const CommandLine& line) {
+    RunOptions background = options;
+    background.child.detach = true;
+    const NewContainer container = TRY(plan_container(background, line));
+    if (options.dry_run) return tell(container, background, line);
     const AuditTrail trail = TRY(open_audit(line));
     const auto create = [&]() -> Result<int> {
-        TRY(create_container(container, launch_options(options, line, trail)));
+        TRY(create_container(container, launch_options(background, line, trail)));
         return 0;
     };
     return audited(
