@@ -443,7 +443,7 @@ TEST_CASE("cp: nothing is copied to where states are kept") {
     write_text(bundle.rootfs() / "data/state/planted/state.json", "{}");
     const fs::path home = bundle.state_root().parent_path();
     fs::create_symlink(home, bundle.host() / "link");
-    for (const auto& [source, target] : std::vector<std::pair<std::string, fs::path>>{
+    for (const auto& copy : std::vector<std::pair<std::string, fs::path>>{
              {"/data/state/planted", bundle.state_root()},
              {"/data/state/planted", bundle.state_root() / "planted"},
              {"/data/state/.", bundle.state_root()},
@@ -451,9 +451,9 @@ TEST_CASE("cp: nothing is copied to where states are kept") {
              {"/data/state", home},
              {"/data/.", bundle.host() / "link/"},
              {"/data/state/planted/state.json", bundle.state_root() / bundle.id() / "state.json"}}) {
-        CAPTURE(source);
-        CAPTURE(target);
-        const Ended refused = cp(bundle, {inside(bundle, source), target});
+        CAPTURE(copy.first);
+        CAPTURE(copy.second);
+        const Ended refused = cp(bundle, {inside(bundle, copy.first), copy.second});
         check_refused(refused, "where the states of containers are kept");
         CHECK_FALSE(fs::exists(bundle.state_root() / "planted"));
     }

@@ -178,7 +178,7 @@ TEST_CASE("names: nothing that a terminal obeys gets through in lists") {
         "\nb";
     const auto is_harmless = [](const std::string& text) {
         return !text.empty() && text.find("\xc2\x9b") == std::string::npos &&
-               text.find("\xe2\x80\xae") == std::string::npos;
+               text.find("\xe2\x80\xae") == std::string::npos;  // NOLINT(misc-misleading-bidirectional)
     };
     Bundle bundle;
     const fs::path moved = bundle.host() / name;

@@ -42,12 +42,11 @@ TEST_CASE("limits: an option has the last word over the file, and only over what
 }
 
 TEST_CASE("limits: sizes are rounded up to whole megabytes, never down") {
-    for (const auto& [text, megabytes] :
-         {std::pair{"1", 1}, {"1048576", 1}, {"1048577", 2}, {"1.5m", 2}, {"1g", 1024}}) {
-        CAPTURE(text);
+    for (const auto& row : {std::pair{"1", 1}, {"1048576", 1}, {"1048577", 2}, {"1.5m", 2}, {"1g", 1024}}) {
+        CAPTURE(row.first);
         LimitOptions options;
-        options.disk = text;
-        CHECK(resolved(options).limits.disk_mb == uint64_t(megabytes));
+        options.disk = row.first;
+        CHECK(resolved(options).limits.disk_mb == uint64_t(row.second));
     }
 }
 
