@@ -9,8 +9,10 @@
 
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <memory>
 
+#include "base/fs.hpp"
 #include "base/strings.hpp"
 
 namespace pinfold {
@@ -70,6 +72,18 @@ std::vector<std::string> capability_names() {
 Result<uint64_t> own_permitted_capabilities() { return permitted_capabilities(0); }
 
 Result<uint64_t> permitted_capabilities(pid_t pid) { return TRY(capabilities_of(pid)).permitted; }
+
+Result<uint64_t> bounding_capabilities(pid_t pid) {
+    constexpr std::string_view kKey = "\nCapBnd:\t";
+    const std::string path = concat("/proc/", pid, "/status");
+    const std::string status = TRY(read_file(path));
+    const size_t found = status.find(kKey);
+    const char* const digits = status.data() + (found == status.npos ? status.size() : found + kKey.size());
+    uint64_t mask = 0;
+    if (std::from_chars(digits, status.data() + status.size(), mask, 16).ptr == digits)
+        return plain_error(concat(path, " tells no bounding set"));
+    return mask;
+}
 
 Result<void> drop_capabilities(uint64_t dropped) {
     const ThreadCapabilities own = TRY(capabilities_of(0));

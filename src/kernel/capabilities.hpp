@@ -31,6 +31,8 @@ Result<uint64_t> own_permitted_capabilities();
 
 // Of another process; 0: the caller.
 Result<uint64_t> permitted_capabilities(pid_t pid);
+// What it, and whatever it starts, may ever have.
+Result<uint64_t> bounding_capabilities(pid_t pid);
 
 // These, out of all sets but the bounding one.
 Result<void> drop_capabilities(uint64_t dropped);

@@ -211,13 +211,6 @@ Actions tell_pid_namespace(const ChildRequest&) { return {"join it, for what is 
 
 Result<void> take_inside(ChildContext& context);
 
-// Who may trace the process inside could otherwise take over the right to load it, or have calls made before it is.
-bool filters_outside(const ChildRequest& request) { return request.filters_outside; }
-
-bool filters_inside_first(const ChildRequest& request) { return filters_first(request) && !request.filters_outside; }
-
-bool filters_inside_last(const ChildRequest& request) { return filters_last(request) && !request.filters_outside; }
-
 // The parent, which is also that of the clone, hears of it on the channel.
 Result<void> clone_inside(ChildContext& context) {
     TRY(close_all_but(std::array{context.handshake.channel().fd(), context.start_socket.get()},
@@ -268,16 +261,17 @@ constexpr ChildStep kBecomePayload[] = {
     {"user", always, change_user, tell_user},
     {"executable", asks<&ProcessPlan::args>, find_program, tell_program},
     {"descriptors", always, drop_inherited, tell_descriptors},
+    {"seccomp", filters<FilterTime::early>, load_filter, tell_filter},
     {"waiting rights", waits_beside_others, lower_capabilities, tell_waiting_capabilities},
     {"start", waits_for_start, await_start, tell_start},
     {"hooks", has_start_hooks, run_start_hooks, tell_start_hooks},
     {"sandbox init", asks<&Plan::sandbox_init>, stay_as_init, tell_sandbox_init},
     {"ready", always, announce_ready, tell_ready},
-    {"seccomp", filters_first, load_filter, tell_filter},
+    {"seccomp", filters<FilterTime::before_capabilities>, load_filter, tell_filter},
     {"no new privileges", asks<&ProcessPlan::no_new_privileges>, forbid_new_privileges, tell_no_new_privileges},
     {"Landlock", asks<&ProcessPlan::landlock>, enter_landlock, tell_landlock},
     {"capabilities", always, set_capabilities, tell_capabilities},
-    {"seccomp", filters_last, load_filter, tell_filter},
+    {"seccomp", filters<FilterTime::last>, load_filter, tell_filter},
     {"exec", always, execute_program, tell_exec},
 };
 
@@ -297,7 +291,7 @@ constexpr ChildStep kOutside[] = {
     {"streams", always, hide_and_take_streams, tell_streams},
     {"no new privileges", asks<&ProcessPlan::no_new_privileges>, forbid_new_privileges, tell_no_new_privileges},
     {"Landlock", asks<&ProcessPlan::landlock>, enter_landlock, tell_landlock},
-    {"seccomp", filters_outside, load_filter, tell_filter},
+    {"seccomp", filters<FilterTime::early>, load_filter, tell_filter},
     {"capabilities", always, set_waiting_capabilities, tell_waiting_capabilities},
     {"clone", always, clone_inside, tell_clone_inside},
 };
@@ -313,9 +307,9 @@ constexpr ChildStep kInside[] = {
     {"hooks", has_start_hooks, run_start_hooks, tell_start_hooks},
     {"executable", asks<&ProcessPlan::args>, find_program, tell_program},
     {"ready", always, announce_ready, tell_ready},
-    {"seccomp", filters_inside_first, load_filter, tell_filter},
+    {"seccomp", filters<FilterTime::before_capabilities>, load_filter, tell_filter},
     {"capabilities", keeps_capabilities, set_capabilities, tell_capabilities},
-    {"seccomp", filters_inside_last, load_filter, tell_filter},
+    {"seccomp", filters<FilterTime::last>, load_filter, tell_filter},
     {"exec", always, execute_program, tell_exec},
 };
 
@@ -345,10 +339,15 @@ void run_child(ChildContext context) {
     ::_exit(1);
 }
 
-bool can_filter_outside(const ChildRequest& request, const SeccompFilter& filter) {
-    const bool is_interrupted = request.process.pauses_before_exec || request.waits_for_start ||
-                                has_start_hooks(request) || (filter.flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
-    return is_among_others(request) && !is_interrupted && allows_end_of_start(filter.program);
+// Who waits beside programs of the container's would have to keep the right to load it, for them to take over; who is
+// among them from the start could be made to call what it denies, too.
+bool can_filter_early(const ChildRequest& request, const SeccompFilter& filter) {
+    const bool is_watched =
+        request.process.pauses_before_exec || (filter.flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
+    const bool keeps_right = waits_beside_others(request) && !request.process.no_new_privileges &&
+                             !request.process.landlock && !request.plan->sandbox_init;
+    if (is_watched || (!is_among_others(request) && !keeps_right)) return false;
+    return allows_end_of_start(filter.program, {request.waits_for_start, has_start_hooks(request)});
 }
 
 Result<void> become_payload_among_others(ChildContext& context) {

@@ -48,8 +48,8 @@ struct ChildRequest {
     const std::optional<Seccomp>& seccomp;
     const Plan* plan = nullptr;    // null: a process of exec, for which there are only the steps of a payload
     bool waits_for_start = false;  // all is set up but the payload
-    // The filter is in force before others see the process: it allows what is left of the start.
-    bool filters_outside = false;
+    // The filter is in force before others may look at the process: it allows what is left of the start.
+    bool filters_early = false;
 };
 
 // What the child takes over from its parent besides the plan, and what one step leaves for the next ones.
@@ -85,8 +85,9 @@ bool asks(const ChildRequest& request) {
     else return is_set(std::invoke(Part, request.process));
 }
 
-// Whether it can be, by what the filter says: nothing may have to be heard or seen between the filter and execve.
-bool can_filter_outside(const ChildRequest& request, const SeccompFilter& filter);
+// Whether it should be, and can be by what the filter says: nobody may have to hear of it, or to look at the process
+// between the filter and execve.
+bool can_filter_early(const ChildRequest& request, const SeccompFilter& filter);
 
 // The first process of a container, in the clone.
 [[noreturn]] void run_child(ChildContext context);

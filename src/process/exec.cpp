@@ -44,7 +44,7 @@ struct ExecContext {
     UniqueFd pid_namespace{};  // which is joined last, when the right to look at the first process may be lost
     ArgvRegion words;
     PayloadSetup setup;
-    bool filters_outside = false;  // ChildRequest
+    bool filters_early = false;  // ChildRequest
 
     bool joins_user() const { return (namespaces & CLONE_NEWUSER) != 0; }
 };
@@ -128,7 +128,7 @@ Result<void> come_in(const ExecPlan& plan, const ExecContext& context, ProcessPl
 
 [[noreturn]] void run_joiner(const ExecPlan& plan, ExecContext& context) {
     ProcessPlan process = plan.process;  // whose user may be looked up inside
-    ChildContext child{.request = {process, plan.seccomp, nullptr, false, context.filters_outside},
+    ChildContext child{.request = {process, plan.seccomp, nullptr, false, context.filters_early},
                        .handshake = std::move(context.handshake),
                        .setup = std::move(context.setup)};
     child.handshake.fail(come_in(plan, context, process, child).error());
@@ -150,21 +150,33 @@ Result<ExecContext> make_context(const ExecRequest& request, int init, ChildSide
         context.setup.filter = TRY(
             take_step("seccomp", [&] { return compile_seccomp_cached(*plan.seccomp, request.options.seccomp_cache); }));
     if (context.setup.filter)
-        context.filters_outside = can_filter_outside({plan.process, plan.seccomp}, *context.setup.filter);
+        context.filters_early = can_filter_early({plan.process, plan.seccomp}, *context.setup.filter);
     context.setup.streams = request.streams;
     return context;
 }
 
-// A container that waits for its start may have more rights than its programs will, to load its filter with; one that
-// can trace it would have them too.
-Result<void> check_tracing(const ContainerState& state, const CapabilitySets& sets) {
+// A container that waits for its start may have more rights than its programs will, to load its filter with, and so may
+// the process that comes in; one that can trace them would have these, too.
+Result<void> check_tracing(const ContainerState& state, const ChildRequest& request) {
+    const uint64_t kept = kept_capabilities(request);
+    const uint64_t waiting = state.status == Status::created ? TRY(permitted_capabilities(state.pid)) : 0;
+    if ((kept | waiting) == 0) return {};
     const uint64_t tracing = capability_bit("CAP_SYS_PTRACE").value_or(0);
-    if (state.status != Status::created || (sets.bounding & tracing) == 0) return {};
-    if ((TRY(permitted_capabilities(state.pid)) & ~sets.bounding) == 0) return {};
-    return plain_error(concat(quoted(state.record.id),
-                              " waits for its start with the right to load its filter, which a program with "
-                              "CAP_SYS_PTRACE could take over"))
-        .with_hint("start it first, or set process.noNewPrivileges");
+    const uint64_t bounding = request.process.capabilities.bounding | TRY(bounding_capabilities(state.pid));
+    if ((bounding & tracing) == 0) return {};
+    if ((waiting & ~bounding) != 0)
+        return plain_error(concat(quoted(state.record.id),
+                                  " waits for its start with the right to load its filter, which a program with "
+                                  "CAP_SYS_PTRACE could take over"))
+            .with_hint("start it first, or set process.noNewPrivileges");
+    if ((kept & ~bounding) != 0)
+        return plain_error(concat("programs in ", quoted(state.record.id),
+                                  " may have CAP_SYS_PTRACE, and could take over the rights that this one needs until "
+                                  "its execve"))
+            .with_hint(
+                "set process.noNewPrivileges; or, with a filter that allows what a start takes and a scheduler that "
+                "is no deadline, leave out --strict, --timeout, --result and a listener");
+    return {};
 }
 
 Result<UniqueFd> open_group(const ContainerRecord& record, const std::string& path) {
@@ -256,9 +268,9 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     handshake.give_up_at(request.deadline, request.signals);
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     if (!init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
-    TRY(check_tracing(state, plan.process.capabilities));
     ExecContext context = TRY(make_context(request, init.get(), std::move(childs)));
-    const bool filters_outside = context.filters_outside;
+    const bool filters_early = context.filters_early;
+    TRY(check_tracing(state, {plan.process, plan.seccomp, nullptr, false, filters_early}));
     StartedExec started = TRY(come_in_by_joiner(request, handshake, std::move(context)));
     const Child& child = started.child;
     if (request.on_born) TRY(request.on_born(child, started.mark.get()));
@@ -275,7 +287,7 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
         return read_receipt(plan, {state.pid, state.record.cgroup}, child.pid());
     };
     started.listener = TRY(handshake.payload({child.pid(), child.pidfd.get(), on_listener, read, request.on_receipt}));
-    log_silent_steps({plan.process, plan.seccomp, nullptr, false, filters_outside});
+    log_silent_steps({plan.process, plan.seccomp, nullptr, false, filters_early});
     pid_file.commit();
     return started;
 }

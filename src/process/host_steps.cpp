@@ -138,8 +138,8 @@ bool has_filter(const StartRequest& request) { return request.plan.seccomp.has_v
 Result<void> compile_filter(ParentContext& context) {
     context.for_child->setup.filter =
         TRY(compile_seccomp_cached(*context.plan().seccomp, context.options().child.seccomp_cache));
-    context.request.filters_outside = can_filter_outside(context.request.child(), *context.for_child->setup.filter);
-    context.for_child->request.filters_outside = context.request.filters_outside;
+    context.request.filters_early = can_filter_early(context.request.child(), *context.for_child->setup.filter);
+    context.for_child->request.filters_early = context.request.filters_early;
     return {};
 }
 

@@ -15,9 +15,9 @@ struct StartRequest {
     const Plan& plan;
     const LaunchOptions& options;
     bool waits_for_start = false;  // stop when all is set up but the payload
-    bool filters_outside = false;  // ChildRequest
+    bool filters_early = false;    // ChildRequest
 
-    ChildRequest child() const { return {plan.process, plan.seccomp, &plan, waits_for_start, filters_outside}; }
+    ChildRequest child() const { return {plan.process, plan.seccomp, &plan, waits_for_start, filters_early}; }
 };
 
 // The parent's ends. The child closes its copies of them first of all: only so does it see the end of a parent that

@@ -290,9 +290,9 @@ Result<void> protect_binary(const Plan& plan, char** argv) {
 
 std::string dump_plan(const Plan& plan, const LaunchOptions& options) {
     StartRequest request{plan, options};
-    if (plan.seccomp && joins_pid_namespace(request)) {
+    if (plan.seccomp) {
         const Result<SeccompFilter> filter = compile_seccomp(*plan.seccomp);
-        request.filters_outside = filter && can_filter_outside(request.child(), *filter);
+        request.filters_early = filter && can_filter_early(request.child(), *filter);
     }
     std::vector<ToldStep> steps;
     tell_steps(std::span(&kProtection, 1), request, "parent", steps);

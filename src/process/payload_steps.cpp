@@ -290,12 +290,10 @@ Actions tell_ready(const ChildRequest& request) {
     return {"tell the parent"};
 }
 
-bool filters_first(const ChildRequest& request) {
-    return request.seccomp.has_value() && !request.process.no_new_privileges;
-}
-
-bool filters_last(const ChildRequest& request) {
-    return request.seccomp.has_value() && request.process.no_new_privileges;
+FilterTime filter_time(const ChildRequest& request) {
+    if (!request.seccomp) return FilterTime::never;
+    if (request.filters_early) return FilterTime::early;
+    return request.process.no_new_privileges ? FilterTime::last : FilterTime::before_capabilities;
 }
 
 Result<void> load_filter(ChildContext& context) {
@@ -397,7 +395,7 @@ bool has_start_hooks(const ChildRequest& request) {
 // taking these over. Nothing else is left to do that needs any.
 uint64_t kept_capabilities(const ChildRequest& request) {
     uint64_t kept = 0;
-    if (filters_first(request) && !request.filters_outside) kept |= capability_bit("CAP_SYS_ADMIN").value_or(0);
+    if (filters<FilterTime::before_capabilities>(request)) kept |= capability_bit("CAP_SYS_ADMIN").value_or(0);
     if (sets_scheduler_inside(request)) kept |= capability_bit("CAP_SYS_NICE").value_or(0);
     if (kept != 0 && has_start_hooks(request)) kept |= capability_bit("CAP_SETPCAP").value_or(0);
     return kept;

@@ -51,9 +51,16 @@ Result<void> announce_ready(ChildContext& context);
 Actions tell_ready(const ChildRequest& request);
 
 // A filter goes on last, so that it need not allow what the set-up does. Without no_new_privs it takes CAP_SYS_ADMIN,
-// which the capabilities' step may drop: then it comes before all of them.
-bool filters_first(const ChildRequest& request);
-bool filters_last(const ChildRequest& request);
+// which the capabilities' step may drop: then it comes before that. It is early where others may look at the process
+// meanwhile, if it allows all that is left to do.
+enum class FilterTime { never, early, before_capabilities, last };
+FilterTime filter_time(const ChildRequest& request);
+
+template <FilterTime When>
+bool filters(const ChildRequest& request) {
+    return filter_time(request) == When;
+}
+
 Result<void> load_filter(ChildContext& context);
 Actions tell_filter(const ChildRequest& request);
 Result<void> forbid_new_privileges(ChildContext& context);

@@ -4,6 +4,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -19,7 +20,7 @@ struct Call {
 };
 
 // Of the C library's functions the calls that it makes for them on one architecture or another.
-constexpr Call kCalls[] = {
+constexpr Call kAlways[] = {
     {"clone", CLONE_PARENT | CLONE_PIDFD},
     {"close"},
     {"close_range"},
@@ -52,18 +53,44 @@ constexpr Call kCalls[] = {
     {"exit_group"},
 };
 
+constexpr Call kToWait[] = {{"fcntl"}, {"dup2"}, {"dup3"}, {"accept"}, {"accept4"}};
+
+constexpr Call kForHooks[] = {
+    {"clone", CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD},
+    {"set_robust_list"},
+    {"memfd_create"},
+    {"lseek"},
+    {"pipe2"},
+    {"fcntl"},
+    {"dup2"},
+    {"dup3"},
+    {"pidfd_open"},
+    {"read"},
+    {"clock_gettime"},
+    {"kill"},
+    {"waitid"},
+    {"wait4"},
+    {"getpid"},
+    {"gettid"},
+};
+
+bool allows(std::span<const sock_filter> program, const Call& one) {
+    seccomp_data call{};
+    call.arch = ::seccomp_arch_native();
+    call.nr = ::seccomp_syscall_resolve_name_arch(call.arch, one.name);
+    call.args[0] = one.first;
+    if (call.nr < 0) return true;  // there is no such call here
+    const auto action = evaluate(program, call) & SECCOMP_RET_ACTION_FULL;
+    return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
+}
+
 }  // namespace
 
-bool allows_end_of_start(std::span<const sock_filter> program) {
-    return std::ranges::all_of(kCalls, [&](const Call& one) {
-        seccomp_data call{};
-        call.arch = ::seccomp_arch_native();
-        call.nr = ::seccomp_syscall_resolve_name_arch(call.arch, one.name);
-        call.args[0] = one.first;
-        if (call.nr < 0) return true;  // there is no such call here
-        const auto action = evaluate(program, call) & SECCOMP_RET_ACTION_FULL;
-        return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
-    });
+bool allows_end_of_start(std::span<const sock_filter> program, EndOfStart end) {
+    const auto allows_all = [&](std::span<const Call> calls) {
+        return std::ranges::all_of(calls, [&](const Call& call) { return allows(program, call); });
+    };
+    return allows_all(kAlways) && (!end.waits || allows_all(kToWait)) && (!end.hooks || allows_all(kForHooks));
 }
 
 }  // namespace pinfold

@@ -7,8 +7,14 @@
 
 namespace pinfold {
 
-// What is left to do when a process is about to be seen by others (kOutside and kInside of process/child_steps.cpp): to
-// clone itself, to hear from its parent, to take its limits, its terminal and its rights, and to execute its program.
-bool allows_end_of_start(std::span<const sock_filter> program);
+struct EndOfStart {
+    bool waits = false;  // for the container's start
+    bool hooks = false;  // are run
+};
+
+// What is left to do when a process is about to be seen by others (after FilterTime::early in process/child_steps.cpp):
+// to clone itself, to hear from its parent, to take its limits, its terminal and its rights, and to execute its
+// program.
+bool allows_end_of_start(std::span<const sock_filter> program, EndOfStart end = {});
 
 }  // namespace pinfold

@@ -35,11 +35,12 @@ void may_trace(Bundle& bundle) {
         bundle.config["process"]["capabilities"][set] = {"CAP_SYS_PTRACE", "CAP_KILL", "CAP_DAC_READ_SEARCH"};
 }
 
-// A filter that is loaded before all rights are gone, unless no new ones can be had.
-void add_filter(Bundle& bundle, bool no_new_privileges) {
+// A filter that is loaded before all rights are gone, unless no new ones can be had. What it denies may be something
+// that a start needs in the end: it cannot be loaded early then.
+void add_filter(Bundle& bundle, bool no_new_privileges, const char* denied = "swapon") {
     bundle.config["process"]["noNewPrivileges"] = no_new_privileges;
     bundle.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_ALLOW"},
-                                         {"syscalls", {{{"names", {"swapon"}}, {"action", "SCMP_ACT_ERRNO"}}}}};
+                                         {"syscalls", {{{"names", {denied}}, {"action", "SCMP_ACT_ERRNO"}}}}};
 }
 
 std::string host_root() {
@@ -153,28 +154,101 @@ TEST_CASE("entry: exec does not bring in the right to load its filter, as a cont
     }
 }
 
-// A profile that allows little more than that.
-TEST_CASE("entry: a filter that allows the end of a start is loaded before that, and one that does not, after") {
+TEST_CASE("entry: an exec that needs a right until its execve is refused where it could be taken over") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    const std::vector<std::string> needed = {
-        "clone",     "close",     "close_range",   "sendmsg",      "recvmsg",        "write",
-        "poll",      "ppoll",     "prctl",         "setsid",       "ioctl",          "getrlimit",
-        "setrlimit", "prlimit64", "sched_setattr", "rt_sigaction", "rt_sigprocmask", "capget",
-        "capset",    "stat",      "newfstatat",    "faccessat",    "faccessat2",     "brk",
-        "mmap",      "munmap",    "futex",         "execve",       "exit",           "exit_group"};
-    const std::vector<std::string> probes = {
-        "arch_prctl",      "set_tid_address", "set_robust_list", "rseq",  "mprotect",
-        "readlink",        "getrandom",       "fstat",           "read",  "readlinkat",
-        "rt_sigtimedwait", "rt_sigsuspend",   "pause",           "lseek", "uname"};
+    struct Way {
+        Words options;
+        bool no_new_privileges;
+        const char* denied;
+        bool refused;
+    };
+    const std::vector<Way> ways = {
+        {{"--strict"}, false, "swapon", true},          {{"--timeout", "60s"}, false, "swapon", true},
+        {{"--strict"}, true, "swapon", false},          {{}, false, "recvmsg", true},
+        {{"--timeout", "60s"}, true, "recvmsg", false}, {{}, true, "recvmsg", false}};
+    for (const Way& way : ways) {
+        INFO(json(way.options).dump(), way.no_new_privileges, std::string(way.denied));
+        Bundle bundle;
+        may_trace(bundle);
+        add_filter(bundle, way.no_new_privileges, way.denied);
+        bundle.probe({"wait-signal"});
+        const Container container(bundle, As::running);
+        const Ended ended = container.exec(way.options, {"/probe", "exit", "0"}, caller());
+        const bool refused = ended.status != 0 && ended.err.find("may have CAP_SYS_PTRACE") != ended.err.npos;
+        WITHSTANDS("exec: " + ended.err, refused == way.refused && (refused || ended.status == 0));
+    }
+}
+
+namespace {
+
+// What a start takes in the end, with or without a wait for it and hooks, and what the probe needs itself.
+const Words kEndOfStart = {"clone",     "close",     "close_range",   "sendmsg",      "recvmsg",        "write",
+                           "poll",      "ppoll",     "prctl",         "setsid",       "ioctl",          "getrlimit",
+                           "setrlimit", "prlimit64", "sched_setattr", "rt_sigaction", "rt_sigprocmask", "capget",
+                           "capset",    "stat",      "newfstatat",    "faccessat",    "faccessat2",     "brk",
+                           "mmap",      "munmap",    "futex",         "execve",       "exit",           "exit_group"};
+const Words kWait = {"fcntl", "dup2", "dup3", "accept", "accept4"};
+const Words kHooks = {"set_robust_list", "memfd_create", "lseek", "pipe2",  "fcntl",         "dup2",  "dup3",
+                      "pidfd_open",      "read",         "kill",  "waitid", "clock_gettime", "wait4", "getpid",
+                      "gettid"};
+const Words kProbe = {"arch_prctl",      "set_tid_address", "set_robust_list", "rseq",  "mprotect",
+                      "readlink",        "getrandom",       "fstat",           "read",  "readlinkat",
+                      "rt_sigtimedwait", "rt_sigsuspend",   "pause",           "lseek", "uname"};
+
+// Nothing else can be called under it.
+void allow_only(Bundle& bundle, std::initializer_list<Words> lists, const std::string& without) {
+    Words allowed;
+    for (const Words& list : lists) allowed.insert(allowed.end(), list.begin(), list.end());
+    std::erase(allowed, without);
+    allowed.insert(allowed.end(), kProbe.begin(), kProbe.end());
+    bundle.config["process"]["noNewPrivileges"] = false;
+    bundle.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_KILL_PROCESS"},
+                                         {"syscalls", {{{"names", allowed}, {"action", "SCMP_ACT_ALLOW"}}}}};
+}
+
+}  // namespace
+
+TEST_CASE("entry: a filter that allows the end of a start is loaded before a wait, and one that does not, after") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const char* without : {"", "accept4"}) {
+        Bundle bundle;
+        allow_only(bundle, {kEndOfStart, kWait}, without);
+        bundle.probe({"exit", "0"});
+        const Container container(bundle, As::created);
+        const std::string status = read_text("/proc/" + std::to_string(container.pid()) + "/status");
+        CHECK((status.find("Seccomp:\t2") != status.npos) == std::string(without).empty());
+        container.must({"start", bundle.id()});
+        container.await_end();
+    }
+}
+
+TEST_CASE("entry: a filter that allows the end of a start is loaded before hooks, and one that does not, after") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const char* without : {"", "memfd_create"}) {
+        Bundle bundle;
+        allow_only(bundle, {kEndOfStart, kHooks}, without);
+        bundle.config["hooks"]["startContainer"] = {
+            {{"path", "/probe"}, {"args", {"probe", "exit", "0"}}, {"timeout", 60}}};
+        bundle.probe({"exit", "3"});
+        bundle.write_config();
+        std::vector<std::string> words = bundle.verb({"run", "--bundle", bundle.path(), bundle.id()});
+        words.insert(words.begin() + 1, "--debug");
+        const Ended ended = run_program(words, caller());
+        CHECK_MESSAGE(ended.status == 3, ended.err);
+        const size_t rights = ended.err.rfind("] waiting rights\n");
+        CHECK_MESSAGE((ended.err.rfind("] seccomp\n") < rights) == std::string(without).empty(), ended.err);
+    }
+}
+
+TEST_CASE("entry: a filter that allows the end of an exec is loaded before that, and one that does not, after") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
     for (const bool all : {true, false}) {
         Bundle bundle;
-        std::vector<std::string> allowed = needed;
-        if (!all) std::erase(allowed, "recvmsg");
-        allowed.insert(allowed.end(), probes.begin(), probes.end());
-        bundle.config["process"]["noNewPrivileges"] = false;
-        bundle.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_KILL_PROCESS"},
-                                             {"syscalls", {{{"names", allowed}, {"action", "SCMP_ACT_ALLOW"}}}}};
+        allow_only(bundle, {kEndOfStart}, all ? "" : "recvmsg");
         bundle.probe({"wait-signal"});
         const Container container(bundle, As::running);
         std::vector<std::string> words = bundle.verb({"exec", bundle.id(), "/probe", "exit", "3"});
@@ -294,16 +368,17 @@ TEST_CASE("entry: a hook inside, which may trace, has nothing of the process tha
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const bool in_two : {false, true}) {
-        for (const bool filtered : {false, true}) {
-            INFO(in_two, filtered);
+        for (const char* denied : {"", "swapon", "memfd_create"}) {
+            INFO(in_two, std::string(denied));
             Bundle bundle;
             may_trace(bundle);
-            if (filtered) add_filter(bundle, false);
+            if (*denied != 0) add_filter(bundle, false, denied);
             const Vault vault(bundle);
             const json answer = answer_in(run_with_hook(bundle, vault, in_two).err);
             CHECK(answer["met"] == 1);
-            // To load the filter takes a right. It can be seen in /proc, but not be taken.
-            const json seen = filtered ? json::array({"capabilities"}) : json::array();
+            // To load the filter late takes a right. It can be seen in /proc, but not be taken.
+            const bool late = std::string(denied) == "memfd_create";
+            const json seen = late ? json::array({"capabilities"}) : json::array();
             WITHSTANDS("a hook: " + answer.dump(), answer["reached"] == seen);
         }
     }
@@ -312,16 +387,16 @@ TEST_CASE("entry: a hook inside, which may trace, has nothing of the process tha
 TEST_CASE("entry: what waits for its start has no more rights than an exec into it, or there is none") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    enum Filter { none, with_new_privileges, without_new_privileges };
-    for (const Filter filter : {none, with_new_privileges, without_new_privileges}) {
+    enum Filter { none, early, late, without_new_privileges };
+    for (const Filter filter : {none, early, late, without_new_privileges}) {
         INFO(int(filter));
         Bundle bundle;
         may_trace(bundle);
-        if (filter != none) add_filter(bundle, filter == without_new_privileges);
+        if (filter != none) add_filter(bundle, filter == without_new_privileges, filter == late ? "accept4" : "swapon");
         const Vault vault(bundle);
         const Container container(bundle, As::created, {.spawn = caller()});
         const Ended ended = container.exec({}, reach_first(vault), caller());
-        if (filter == with_new_privileges) {
+        if (filter == late) {
             WITHSTANDS("refused: " + ended.err,
                        ended.status == 255 && ended.err.find("CAP_SYS_PTRACE") != ended.err.npos);
             continue;
@@ -343,6 +418,7 @@ TEST_CASE("entry: a container that joins a pid namespace brings nothing of the h
             const json answer = seen_from_inside(bundle, {}, [&](const Container& container) {
                 if (!neighbour) neighbour.emplace(container);
                 if (hooks) add_hooks(neighbour->bundle());
+                add_filter(neighbour->bundle(), false);
                 return in_two ? neighbour->create_and_start() : neighbour->run();
             });
             CHECK(answer["met"] > 0);

@@ -49,10 +49,17 @@ TEST_CASE("what is left of a start is allowed by the engines' profiles") {
         CAPTURE(std::string(file));
         const std::optional<Seccomp> section = profile_in(file);
         REQUIRE(section);
-        CHECK(allows_end_of_start(compiled(*section).program));
-        Seccomp without = *section;
-        for (SyscallRule& rule : without.syscalls) std::erase(rule.names, "recvmsg");
-        CHECK_FALSE(allows_end_of_start(compiled(without).program));
+        CHECK(allows_end_of_start(compiled(*section).program, {.waits = true, .hooks = true}));
+        const auto allows = [&](const char* name, EndOfStart end) {
+            Seccomp without = *section;
+            for (SyscallRule& rule : without.syscalls) std::erase(rule.names, name);
+            return allows_end_of_start(compiled(without).program, end);
+        };
+        CHECK_FALSE(allows("recvmsg", {}));
+        CHECK(allows("accept4", {.waits = false, .hooks = true}));
+        CHECK_FALSE(allows("accept4", {.waits = true}));
+        CHECK(allows("memfd_create", {.waits = true, .hooks = false}));
+        CHECK_FALSE(allows("memfd_create", {.hooks = true}));
     }
 }
 
