@@ -7,8 +7,7 @@
 #include "base/fs.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
-#include "json/reader.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 
 namespace pinfold {
 

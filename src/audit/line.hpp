@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "json/tree.hpp"
+#include "json/json.hpp"
 #include "pinfold/receipt.hpp"
 
 namespace pinfold {

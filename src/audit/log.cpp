@@ -12,7 +12,6 @@
 #include "audit/head.hpp"
 #include "audit/tail.hpp"
 #include "base/fs.hpp"
-#include "base/lock.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"

@@ -9,7 +9,6 @@
 #include "audit/head.hpp"
 #include "audit/line.hpp"
 #include "base/fs.hpp"
-#include "base/lock.hpp"
 #include "base/strings.hpp"
 
 namespace pinfold {

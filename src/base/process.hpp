@@ -1,10 +1,12 @@
-// Child processes: started, waited for, held by a descriptor. This process: its standard streams, its file.
+// Processes: started, waited for, held by a descriptor, found again. This process: its standard streams, its file.
 #pragma once
 
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -68,5 +70,22 @@ private:
     pid_t owner_;  // a copy of this object in a forked child must not kill its sibling
     bool armed_ = true;
 };
+
+// A process that outlives the one that started it, found again by pid and start time: a pid alone may be reused.
+
+// In clock ticks since boot; 0 if there is no such process or it only waits to be reaped.
+Result<uint64_t> process_start_time(pid_t pid);
+
+// Holds the very process that was started at that time; empty if it has ended.
+Result<UniqueFd> open_process(pid_t pid, uint64_t started);
+
+// As this process's /proc has it; an error if it has ended, or is in no namespace below ours.
+Result<pid_t> pid_of(int pidfd);
+
+// True if it is there to receive it.
+Result<bool> send_signal(int pidfd, int signal);
+
+// After SIGKILL. One in uninterruptible sleep can outlive that for a while, but is not waited for for ever.
+Result<void> await_end(int pidfd, std::chrono::seconds patience = std::chrono::seconds(10));
 
 }  // namespace pinfold

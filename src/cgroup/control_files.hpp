@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "base/clock.hpp"
 #include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
+#include "pinfold/spec.hpp"
 #include "pinfold/unique_fd.hpp"
 
 namespace pinfold {
@@ -89,5 +91,65 @@ bool discard(const UniqueFd& source);
 // to `empty`, one descriptor after the other, which puts an end to what runs in that one group.
 using EmptyGroup = std::function<Result<void>(int group)>;
 Result<void> remove_tree(UniqueFd parent, const std::string& top, const Deadline& deadline, const EmptyGroup& empty);
+
+// What a container has used, in few numbers, and what it may use, whichever version of cgroups has the controller.
+
+// Empty where no controller counts it.
+struct GroupUsage {
+    std::optional<uint64_t> cpu_usec;
+    std::optional<uint64_t> peak_memory;     // bytes
+    std::optional<uint64_t> peak_processes;  // threads count too
+    std::optional<uint64_t> read_bytes;
+    std::optional<uint64_t> written_bytes;
+};
+GroupUsage measure_usage(const CgroupPath& place);
+std::optional<uint64_t> measure_cpu(const CgroupPath& place);
+
+// A limit as the kernel has it now: memory, pids, or cpu ("max" where there is none).
+struct GroupLimit {
+    std::string value;
+    bool v1 = false;  // of cgroup v1
+};
+std::optional<GroupLimit> read_limit(const CgroupPath& place, const std::string& v2_file, const std::string& v1_file);
+
+// What the kernel has counted of a group that ran out of memory.
+struct OomCount {
+    uint64_t kills = 0;     // processes of the group that were killed
+    bool at_limit = false;  // it was the group's own limit, not one above it nor the host's memory
+    uint64_t limit = 0;     // in bytes; 0: none
+};
+
+// Zeros where the container has no group, or that no memory controller.
+OomCount count_oom(const CgroupPath& place);
+
+// Where this host keeps its cgroup hierarchies, and systemd its slices in them.
+
+struct SystemdHost {
+    bool running = false;
+    bool user = false;  // the caller's own manager, not the system's
+    std::string top;    // the group that the manager's slices lie in: empty, or ".../user@1000.service"
+};
+
+struct CgroupHost {
+    std::string mount;          // "/sys/fs/cgroup" or "/sys/fs/cgroup/unified"; empty: cgroup v2 is mounted at neither
+    bool hybrid = false;        // v1 hierarchies beside it hold (some of) the controllers
+    bool writable = true;       // this process may make groups, at the top or below `home`
+    StringMap v1{};             // controllers of cgroup v1, each with the mount of its hierarchy
+    std::string controllers{};  // of cgroup v2, as cgroup.controllers lists them; known only where v1 has some as well
+    std::string home{};         // in cgroup v2, "/user.slice/...": all that a normal user may write to; empty: the top
+    SystemdHost systemd{};      // looked for only where it is asked for
+
+    bool mounts_any() const { return !mount.empty() || !v1.empty(); }
+};
+
+Result<CgroupHost> find_cgroup_host();
+
+// `user`: the caller is not root on this host, so its own manager is meant.
+SystemdHost find_systemd_host(bool user);
+
+// The pure parts of that, from the texts of /proc/1/cgroup and /proc/self/uid_map.
+std::string system_manager_top(std::string_view group_of_init);
+std::string user_manager_top(std::string_view system_top, uid_t uid);
+uid_t uid_on_host(std::string_view uid_map, uid_t uid);
 
 }  // namespace pinfold

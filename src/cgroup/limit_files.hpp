@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cgroup/limits.hpp"
+#include "cgroup/plan.hpp"
 #include "pinfold/result.hpp"
 
 namespace pinfold {

@@ -10,7 +10,7 @@
 
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 
 namespace pinfold {
 

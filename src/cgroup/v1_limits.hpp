@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "cgroup/host.hpp"
-#include "cgroup/limits.hpp"
+#include "cgroup/control_files.hpp"
+#include "cgroup/plan.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 

@@ -10,7 +10,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "policy/policy.hpp"
 
 namespace pinfold {

@@ -6,13 +6,13 @@
 
 #include "base/strings.hpp"
 #include "base/units.hpp"
-#include "cli/audited.hpp"
+#include "cli/begin.hpp"
 #include "cli/verbs.hpp"
 #include "files/copy.hpp"
 #include "files/receive_tree.hpp"
 #include "policy/path_rules.hpp"
 #include "policy/policy.hpp"
-#include "spec/load.hpp"
+#include "spec/parse.hpp"
 #include "state/lifecycle.hpp"
 
 namespace pinfold {

@@ -8,7 +8,7 @@
 #include "cgroup/watch.hpp"
 #include "cli/live.hpp"
 #include "cli/verbs.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 
 namespace pinfold {
 

@@ -3,11 +3,11 @@
 #include "cgroup/systemd.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "kernel/capabilities.hpp"
 #include "plan/plan.hpp"
 #include "seccomp/compile.hpp"
-#include "spec/load.hpp"
+#include "spec/parse.hpp"
 #include "spec/words.hpp"
 
 namespace pinfold {

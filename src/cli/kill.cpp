@@ -5,12 +5,12 @@
 #include <optional>
 #include <string_view>
 
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
-#include "cli/audited.hpp"
+#include "cli/begin.hpp"
 #include "cli/verbs.hpp"
-#include "kernel/init_process.hpp"
 #include "state/lifecycle.hpp"
 
 namespace pinfold {

@@ -7,8 +7,7 @@
 #include "cli/make_job.hpp"
 #include "cli/result_file.hpp"
 #include "cli/verbs.hpp"
-#include "json/reader.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "sandbox/run_job.hpp"
 #include "seccomp/profiles.hpp"
 

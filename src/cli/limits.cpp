@@ -3,7 +3,7 @@
 
 #include "base/strings.hpp"
 #include "base/units.hpp"
-#include "json/reader.hpp"
+#include "json/json.hpp"
 
 namespace pinfold {
 

@@ -6,10 +6,9 @@
 
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "plan/plan.hpp"
 #include "policy/gate.hpp"
-#include "state/record.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {

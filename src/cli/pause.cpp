@@ -1,6 +1,6 @@
 // pinfold pause, and its way back, resume.
 #include "cgroup/cgroup.hpp"
-#include "cli/audited.hpp"
+#include "cli/begin.hpp"
 #include "cli/live.hpp"
 #include "cli/verbs.hpp"
 

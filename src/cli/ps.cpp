@@ -11,7 +11,7 @@
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
 #include "cli/verbs.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "base/fs.hpp"
-#include "base/new_file.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cli/verbs.hpp"

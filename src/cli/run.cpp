@@ -5,14 +5,13 @@
 
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
-#include "cli/audited.hpp"
-#include "cli/child_checks.hpp"
+#include "cli/begin.hpp"
 #include "cli/verbs.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "kernel/own_binary.hpp"
 #include "process/parent_steps.hpp"
-#include "spec/load.hpp"
-#include "state/record.hpp"
+#include "spec/parse.hpp"
+#include "state/store.hpp"
 
 namespace pinfold {
 

@@ -3,7 +3,7 @@
 
 #include "base/strings.hpp"
 #include "cli/verbs.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "seccomp/access.hpp"
 #include "seccomp/profiles.hpp"
 #include "spec/write_seccomp.hpp"

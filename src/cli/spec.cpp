@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
-#include "base/new_file.hpp"
 #include "base/strings.hpp"
 #include "cli/limits.hpp"
 #include "cli/verbs.hpp"

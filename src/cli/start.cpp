@@ -1,5 +1,5 @@
 // pinfold start.
-#include "cli/audited.hpp"
+#include "cli/begin.hpp"
 #include "cli/verbs.hpp"
 #include "process/lifetime.hpp"
 #include "state/lifecycle.hpp"

@@ -1,7 +1,6 @@
 // pinfold state.
-#include "cgroup/usage.hpp"
+#include "cgroup/control_files.hpp"
 #include "cli/verbs.hpp"
-#include "state/record.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {

@@ -8,7 +8,6 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
-#include "base/new_file.hpp"
 #include "base/strings.hpp"
 #include "files/receive_tree.hpp"
 #include "files/send_tree.hpp"

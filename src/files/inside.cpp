@@ -14,9 +14,9 @@
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "kernel/capabilities.hpp"
-#include "kernel/init_process.hpp"
 
 namespace pinfold {
 

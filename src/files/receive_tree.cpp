@@ -9,7 +9,6 @@
 #include <cerrno>
 
 #include "base/fs.hpp"
-#include "base/new_file.hpp"
 #include "base/strings.hpp"
 
 namespace pinfold {

@@ -12,7 +12,6 @@
 #include <memory>
 
 #include "base/fs.hpp"
-#include "base/new_file.hpp"
 #include "base/strings.hpp"
 
 namespace pinfold {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/strings.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "spec/write_seccomp.hpp"
 
 namespace pinfold {

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "base/strings.hpp"
-#include "json/reader.hpp"
-#include "spec/problems.hpp"
+#include "json/json.hpp"
+#include "spec/reader.hpp"
 
 namespace pinfold {
 

@@ -1,10 +1,14 @@
-// Who the payload is: user, groups, keyring, and the promise of no new privileges. Users by name are the container's
-// own.
+// Who the payload is: user, groups, keyring, the promise of no new privileges, and its resource limits. Users by name
+// are the container's own.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernel/id_maps.hpp"
@@ -41,5 +45,25 @@ Result<Identity> find_user(const std::string& text);
 
 // "/root" for user 0, mostly; "/" where /etc/passwd says nothing.
 std::string home_directory(uid_t uid);
+
+// Resource limits of the payload.
+
+struct ResourceLimit {
+    int resource = 0;  // RLIMIT_*
+    std::string name;  // "RLIMIT_NOFILE"
+    rlimit limit{};
+};
+
+std::optional<int> rlimit_number(std::string_view name);
+
+// What it is called in /proc/PID/limits.
+std::string_view rlimit_title(int number);
+
+// Parent side: lifts the hard limits that a child in a user namespace could not lift itself.
+void raise_hard_limits(pid_t pid, std::span<const ResourceLimit> limits);
+
+// Child side, late: a low RLIMIT_NOFILE must not break the set-up itself. A hard limit that cannot be raised is
+// set as high as it goes, with a warning.
+Result<void> apply_rlimits(std::span<const ResourceLimit> limits);
 
 }  // namespace pinfold

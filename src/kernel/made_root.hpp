@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel/devices.hpp"
+#include "kernel/container_mounts.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
 

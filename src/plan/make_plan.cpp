@@ -1,10 +1,14 @@
 // From a validated config and the host's facts to the plan.
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "base/strings.hpp"
+#include "kernel/capabilities.hpp"
+#include "kernel/namespaces.hpp"
 #include "plan/plan.hpp"
 
 #ifndef CLONE_NEWTIME
@@ -12,6 +16,23 @@
 #endif
 
 namespace pinfold {
+
+Result<HostFacts> gather_host_facts() {
+    HostFacts facts;
+    facts.uid = ::geteuid();
+    facts.gid = ::getegid();
+    facts.initial_user_namespace = TRY(in_initial_user_namespace());
+    facts.capabilities = TRY(own_permitted_capabilities());
+    facts.cgroup = TRY_IN("find the cgroups", find_cgroup_host());
+    struct stat binary {};
+    if (::stat("/proc/self/exe", &binary) == 0) {
+        facts.binary_owner = binary.st_uid;
+        facts.binary_mode = binary.st_mode;
+    } else {
+        facts.binary_mode = 0777;  // unknown: protect it
+    }
+    return facts;
+}
 
 // Namespaces and id maps.
 

@@ -11,7 +11,6 @@
 #include "kernel/safe_path.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "plan/plan.hpp"
-#include "process/channel.hpp"
 #include "process/handshake.hpp"
 #include "process/sandbox_init.hpp"
 #include "process/spawn.hpp"

@@ -16,11 +16,11 @@
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
 #include "kernel/credentials.hpp"
-#include "kernel/init_process.hpp"
 #include "kernel/namespaces.hpp"
 #include "kernel/selinux.hpp"
 #include "kernel/terminal.hpp"

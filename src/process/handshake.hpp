@@ -13,7 +13,6 @@
 
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
-#include "process/channel.hpp"
 #include "process/spawn.hpp"
 #include "verify/receipt.hpp"
 

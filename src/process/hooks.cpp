@@ -21,7 +21,7 @@
 #include "pinfold/unique_fd.hpp"
 #include "process/payload_steps.hpp"
 #include "process/supervise.hpp"
-#include "state/record.hpp"
+#include "state/store.hpp"
 
 namespace pinfold {
 

@@ -17,7 +17,7 @@
 #include "kernel/terminal.hpp"
 #include "process/file_steps.hpp"
 #include "seccomp/cache.hpp"
-#include "state/record.hpp"
+#include "state/store.hpp"
 
 namespace pinfold {
 

@@ -6,13 +6,13 @@
 #include <cerrno>
 
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
-#include "kernel/init_process.hpp"
 #include "process/handshake.hpp"
 #include "process/hooks.hpp"
 #include "process/host_steps.hpp"
-#include "spec/load.hpp"
+#include "spec/parse.hpp"
 
 namespace pinfold {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "cgroup/usage.hpp"
+#include "cgroup/control_files.hpp"
 #include "pinfold/result.hpp"
 #include "plan/plan.hpp"
 

@@ -17,8 +17,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/process.hpp"
 #include "base/strings.hpp"
-#include "kernel/init_process.hpp"
 
 namespace pinfold {
 

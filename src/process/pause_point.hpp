@@ -13,7 +13,7 @@
 
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
-#include "process/channel.hpp"
+#include "process/spawn.hpp"
 
 namespace pinfold {
 

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "base/new_file.hpp"
+#include "base/fs.hpp"
 
 namespace pinfold {
 

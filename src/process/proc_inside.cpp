@@ -17,7 +17,6 @@
 #include "kernel/capabilities.hpp"
 #include "kernel/namespaces.hpp"
 #include "kernel/rootfs.hpp"
-#include "process/channel.hpp"
 #include "process/spawn.hpp"
 
 namespace pinfold {

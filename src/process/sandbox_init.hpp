@@ -20,7 +20,6 @@
 #include "kernel/capabilities.hpp"
 #include "pinfold/result.hpp"
 #include "plan/plan.hpp"
-#include "process/channel.hpp"
 #include "process/handshake.hpp"
 #include "process/spawn.hpp"
 

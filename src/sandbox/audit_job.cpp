@@ -3,7 +3,7 @@
 
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "sandbox/build_config.hpp"
 #include "sandbox/classify.hpp"
 

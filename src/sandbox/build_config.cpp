@@ -15,7 +15,7 @@
 #include "sandbox/rlimit_fallback.hpp"
 #include "sandbox/template_root.hpp"
 #include "seccomp/profiles.hpp"
-#include "spec/load.hpp"
+#include "spec/parse.hpp"
 
 namespace pinfold {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "cgroup/usage.hpp"
+#include "cgroup/control_files.hpp"
 #include "pinfold/sandbox.hpp"
 #include "sandbox/output.hpp"
 #include "sandbox/supervise_job.hpp"

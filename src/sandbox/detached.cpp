@@ -12,7 +12,7 @@
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "policy/check_request.hpp"
 #include "process/lifetime.hpp"
 #include "sandbox/prepare_job.hpp"

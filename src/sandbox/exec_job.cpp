@@ -19,7 +19,6 @@
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
-#include "cgroup/usage.hpp"
 #include "cgroup/v1.hpp"
 #include "kernel/capabilities.hpp"
 #include "sandbox/classify.hpp"

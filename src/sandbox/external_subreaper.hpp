@@ -16,7 +16,7 @@
 #include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/unique_fd.hpp"
-#include "process/channel.hpp"
+#include "process/spawn.hpp"
 #include "sandbox/external_bundle.hpp"
 #include "sandbox/external_runtime.hpp"
 #include "sandbox/streams.hpp"

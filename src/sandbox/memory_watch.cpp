@@ -16,7 +16,7 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
-#include "cgroup/usage.hpp"
+#include "cgroup/control_files.hpp"
 
 namespace pinfold {
 

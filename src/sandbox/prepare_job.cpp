@@ -9,15 +9,15 @@
 #include <cmath>
 
 #include "base/fs.hpp"
+#include "base/process.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
-#include "kernel/init_process.hpp"
 #include "pinfold/generate.hpp"
 #include "policy/check_request.hpp"
 #include "sandbox/audit_job.hpp"
 #include "seccomp/cache.hpp"
 #include "seccomp/reporting.hpp"
-#include "state/record.hpp"
+#include "state/store.hpp"
 
 namespace pinfold {
 

@@ -8,8 +8,7 @@
 
 #include "base/base64.hpp"
 #include "base/strings.hpp"
-#include "json/reader.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "spec/reader.hpp"
 
 namespace pinfold {

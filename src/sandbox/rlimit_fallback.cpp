@@ -15,7 +15,6 @@
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
-#include "cgroup/usage.hpp"
 #include "kernel/safe_path.hpp"
 #include "pinfold/generate.hpp"
 

@@ -2,7 +2,7 @@
 #include "sandbox/run_external.hpp"
 
 #include "base/strings.hpp"
-#include "cgroup/usage.hpp"
+#include "cgroup/control_files.hpp"
 #include "pinfold/generate.hpp"
 #include "policy/check_request.hpp"
 #include "sandbox/audit_job.hpp"

@@ -1,7 +1,7 @@
 // One job from its beginning to its end.
 #include "sandbox/run_job.hpp"
 
-#include "cgroup/usage.hpp"
+#include "cgroup/control_files.hpp"
 #include "sandbox/audit_job.hpp"
 #include "sandbox/classify.hpp"
 #include "sandbox/prepare_job.hpp"

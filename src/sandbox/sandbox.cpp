@@ -6,7 +6,7 @@
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "files/copy.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "sandbox/audit_job.hpp"
 #include "sandbox/classify.hpp"
 #include "sandbox/detached.hpp"
@@ -16,7 +16,7 @@
 #include "sandbox/run_job.hpp"
 #include "sandbox/transfer.hpp"
 #include "sandbox/worker.hpp"
-#include "spec/load.hpp"
+#include "spec/parse.hpp"
 #include "state/lifecycle.hpp"
 
 namespace pinfold {

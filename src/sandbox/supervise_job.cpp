@@ -17,8 +17,7 @@
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "cgroup/cgroup.hpp"
-#include "cgroup/usage.hpp"
-#include "kernel/init_process.hpp"
+#include "cgroup/control_files.hpp"
 #include "process/sandbox_init.hpp"
 #include "sandbox/watchdog.hpp"
 

@@ -7,7 +7,7 @@
 #include "base/clock.hpp"
 #include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
-#include "process/channel.hpp"
+#include "process/spawn.hpp"
 #include "process/supervise.hpp"
 #include "sandbox/denials.hpp"
 #include "sandbox/memory_watch.hpp"

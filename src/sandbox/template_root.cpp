@@ -11,7 +11,7 @@
 #include "base/fs.hpp"
 #include "base/process.hpp"
 #include "base/strings.hpp"
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "spec/reader.hpp"
 
 namespace pinfold {

@@ -14,10 +14,10 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
-#include "kernel/init_process.hpp"
 #include "process/payload_steps.hpp"
 
 namespace pinfold {

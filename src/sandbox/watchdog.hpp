@@ -7,7 +7,7 @@
 #include "base/process.hpp"
 #include "cgroup/path.hpp"
 #include "pinfold/result.hpp"
-#include "process/channel.hpp"
+#include "process/spawn.hpp"
 
 namespace pinfold {
 

@@ -20,7 +20,6 @@
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
-#include "base/new_file.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"

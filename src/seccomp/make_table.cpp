@@ -11,7 +11,7 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "seccomp/cache_key.hpp"
 #include "seccomp/compile.hpp"
 #include "seccomp/profile.hpp"

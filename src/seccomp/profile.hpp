@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "json/tree.hpp"
+#include "json/json.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 

@@ -2,7 +2,7 @@
 #include "seccomp/profiles.hpp"
 
 #include "base/strings.hpp"
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "seccomp/shipped.hpp"
 
 namespace pinfold {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "pinfold/spec.hpp"
-#include "spec/problems.hpp"
+#include "spec/reader.hpp"
 
 namespace pinfold {
 

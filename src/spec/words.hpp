@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "pinfold/spec.hpp"
-#include "spec/problems.hpp"
+#include "spec/reader.hpp"
 
 namespace pinfold {
 

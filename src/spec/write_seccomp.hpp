@@ -1,7 +1,7 @@
 // The seccomp section of config.json, as parse_seccomp.cpp reads it.
 #pragma once
 
-#include "json/tree.hpp"
+#include "json/json.hpp"
 #include "pinfold/spec.hpp"
 
 namespace pinfold {

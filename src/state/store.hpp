@@ -13,12 +13,14 @@
 #include <sys/types.h>
 
 #include <cerrno>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "cgroup/limits.hpp"
 #include "cgroup/path.hpp"
+#include "cgroup/plan.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
 #include "pinfold/unique_fd.hpp"
@@ -132,5 +134,19 @@ int64_t seconds_since_use(const std::string& root, const std::string& id);
 int64_t seconds_since_change(const std::string& root, const std::string& id);
 
 Result<void> remove_state(const std::string& root, const std::string& id);
+
+// A container's id, its record's form on disk, and the state that `pinfold state` prints.
+
+// A name of directories and cgroups, so only harmless characters.
+Result<void> check_container_id(const std::string& id);
+
+// In pieces, since its annotations may be long.
+void write_record(const ContainerRecord& record, const std::function<void(std::string_view)>& put);
+std::string record_to_json(const ContainerRecord& record);
+Result<ContainerRecord> record_from_json(std::string_view text);
+
+// As the specification wants it, plus what callers of runc know: rootfs, created, owner.
+std::string state_to_json(const ContainerState& state);
+std::string state_to_json_line(const ContainerState& state);  // the same without line breaks
 
 }  // namespace pinfold

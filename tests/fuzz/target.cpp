@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "base/log.hpp"
-#include "json/reader.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 
 namespace pinfold::fuzz {
 

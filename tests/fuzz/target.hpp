@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "pinfold/result.hpp"
-#include "spec/problems.hpp"
+#include "spec/reader.hpp"
 
 namespace pinfold::fuzz {
 

@@ -1,11 +1,10 @@
 // config.json, and the documents that exec and update get: read, checked and planned with, on several kinds of hosts.
-#include "cgroup/limits.hpp"
+#include "cgroup/plan.hpp"
 #include "cgroup/systemd.hpp"
 #include "fuzz/target.hpp"
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "plan/plan.hpp"
 #include "process/parent_steps.hpp"
-#include "spec/load.hpp"
 #include "spec/parse.hpp"
 #include "spec/resources.hpp"
 #include "spec/validate.hpp"

@@ -1,12 +1,12 @@
 // Limits, policies, results and states: smaller documents, some of which pinfold has written itself.
 #include "fuzz/target.hpp"
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "pinfold/generate.hpp"
 #include "pinfold/sandbox.hpp"
 #include "policy/check_request.hpp"
 #include "spec/parse.hpp"
 #include "spec/validate.hpp"
-#include "state/record.hpp"
+#include "state/store.hpp"
 
 namespace pinfold::fuzz {
 

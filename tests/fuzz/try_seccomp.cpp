@@ -3,8 +3,7 @@
 #include <vector>
 
 #include "fuzz/target.hpp"
-#include "json/reader.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "seccomp/access.hpp"
 #include "seccomp/bpf_eval.hpp"
 #include "seccomp/compile.hpp"

@@ -8,8 +8,8 @@
 #include "cgroup/plan.hpp"
 #include "cgroup/systemd.hpp"
 #include "fuzz/target.hpp"
-#include "json/reader.hpp"
-#include "state/record.hpp"
+#include "json/json.hpp"
+#include "state/store.hpp"
 
 namespace pinfold::fuzz {
 

@@ -1,9 +1,9 @@
 // What cp does not use of the copying library: files in memory, and host's sides that were opened before.
 #include <fcntl.h>
 
+#include "base/process.hpp"
 #include "cp.hpp"
 #include "files/copy.hpp"
-#include "kernel/init_process.hpp"
 
 using namespace pinfold::integration;
 using pinfold::InsideOf;

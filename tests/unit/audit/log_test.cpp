@@ -14,7 +14,7 @@
 
 #include "audit/head.hpp"
 #include "base/sha256.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "logs.hpp"
 
 using namespace pinfold;

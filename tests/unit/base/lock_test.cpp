@@ -1,5 +1,5 @@
 // Locks of files: taken, waited for, given up on, with the name of who has them.
-#include "base/lock.hpp"
+#include "base/fs.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +11,6 @@
 #include <functional>
 
 #include "base/clock.hpp"
-#include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "support/temp_dir.hpp"
 #include "support/testing.hpp"

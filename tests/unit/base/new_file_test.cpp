@@ -1,5 +1,5 @@
 // New files: there when they are complete, and not before.
-#include "base/new_file.hpp"
+#include "base/fs.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <string>
 
-#include "base/fs.hpp"
 #include "support/temp_dir.hpp"
 #include "support/testing.hpp"
 

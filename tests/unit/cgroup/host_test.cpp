@@ -1,5 +1,5 @@
 // find_cgroup_host: what it finds is a cgroup v2 hierarchy, and whether this user may make groups there.
-#include "cgroup/host.hpp"
+#include "cgroup/control_files.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // linux.resources to control files: every conversion, every refusal.
-#include "cgroup/limits.hpp"
+#include "cgroup/plan.hpp"
 
 #include "translation.hpp"
 

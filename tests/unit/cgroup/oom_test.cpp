@@ -1,10 +1,9 @@
 // Counting what ran out of memory, from the texts that the kernel gives.
-#include "cgroup/usage.hpp"
+#include "cgroup/control_files.hpp"
 
 #include <fcntl.h>
 
 #include "base/fs.hpp"
-#include "cgroup/control_files.hpp"
 #include "support/temp_dir.hpp"
 #include "support/testing.hpp"
 

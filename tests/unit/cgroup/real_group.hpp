@@ -17,7 +17,6 @@
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
-#include "cgroup/host.hpp"
 
 namespace pinfold::testing {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/strings.hpp"
-#include "cgroup/limits.hpp"
+#include "cgroup/plan.hpp"
 #include "support/testing.hpp"
 
 namespace pinfold::testing {

@@ -8,7 +8,7 @@
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
 #include "cli/verbs.hpp"
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "state/store.hpp"
 #include "support/sleeper.hpp"
 #include "support/temp_dir.hpp"

@@ -1,7 +1,7 @@
 // Limits in, config out: the numbers arrive where they belong, and what is written is what was meant.
 #include "pinfold/generate.hpp"
 
-#include "spec/load.hpp"
+#include "spec/parse.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;

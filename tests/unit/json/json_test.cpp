@@ -1,11 +1,10 @@
 // The JSON reader: what it keeps, what it refuses, and where it says that the fault is.
-#include "json/reader.hpp"
+#include "json/json.hpp"
 
 #include <cmath>
 #include <string>
 
 #include "base/strings.hpp"
-#include "json/writer.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;

@@ -1,11 +1,10 @@
 // A process that is found again, signalled and waited for, though its pid may be another's by then.
-#include "kernel/init_process.hpp"
+#include "base/process.hpp"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/process.hpp"
 #include "support/sleeper.hpp"
 #include "support/testing.hpp"
 

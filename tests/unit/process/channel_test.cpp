@@ -1,5 +1,5 @@
 // Packets between two processes, over the real socket.
-#include "process/channel.hpp"
+#include "process/spawn.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // The relay between a payload's pty and the user's side, with real ptys and pipes: no byte is lost, nothing hangs.
-#include "process/pty_relay.hpp"
+#include "process/supervise.hpp"
 
 #include "supervisor_fixture.hpp"
 

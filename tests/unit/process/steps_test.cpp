@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/fs.hpp"
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "spec/parse.hpp"
 #include "support/source_root.hpp"
 #include "support/testing.hpp"

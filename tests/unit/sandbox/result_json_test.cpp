@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;

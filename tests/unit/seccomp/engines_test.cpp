@@ -4,7 +4,7 @@
 
 #include "base/fs.hpp"
 #include "calls.hpp"
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "seccomp/start_calls.hpp"
 #include "spec/parse.hpp"
 #include "support/source_root.hpp"

@@ -6,7 +6,7 @@
 #include <climits>
 
 #include "calls.hpp"
-#include "json/writer.hpp"
+#include "json/json.hpp"
 #include "seccomp/access.hpp"
 #include "seccomp/shipped.hpp"
 

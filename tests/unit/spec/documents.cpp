@@ -3,7 +3,7 @@
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
-#include "json/reader.hpp"
+#include "json/json.hpp"
 #include "spec/parse.hpp"
 #include "spec/validate.hpp"
 #include "support/testing.hpp"

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "json/tree.hpp"
-#include "spec/problems.hpp"
+#include "json/json.hpp"
+#include "spec/reader.hpp"
 #include "support/source_root.hpp"
 
 namespace pinfold::testing {

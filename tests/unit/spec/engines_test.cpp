@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "documents.hpp"
-#include "json/reader.hpp"
-#include "spec/load.hpp"
+#include "json/json.hpp"
 #include "spec/parse.hpp"
 #include "spec/resources.hpp"
 #include "spec/validate.hpp"

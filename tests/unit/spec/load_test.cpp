@@ -1,5 +1,5 @@
 // From a bundle on disk to a configuration: files, directories and the whole error.
-#include "spec/load.hpp"
+#include "spec/parse.hpp"
 
 #include <filesystem>
 #include <fstream>

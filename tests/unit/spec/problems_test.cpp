@@ -1,5 +1,5 @@
 // How problems are collected and told.
-#include "spec/problems.hpp"
+#include "spec/reader.hpp"
 
 #include "base/strings.hpp"
 #include "documents.hpp"

@@ -7,7 +7,6 @@
 
 #include "base/strings.hpp"
 #include "documents.hpp"
-#include "spec/load.hpp"
 #include "spec/parse.hpp"
 #include "support/testing.hpp"
 

@@ -1,5 +1,5 @@
 // What is not supported yet is refused where it is really used, and README.md lists it.
-#include "spec/load.hpp"
+#include "spec/parse.hpp"
 
 #include <set>
 #include <string>

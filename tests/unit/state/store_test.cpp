@@ -12,8 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "json/reader.hpp"
-#include "state/record.hpp"
+#include "json/json.hpp"
 #include "support/sleeper.hpp"
 #include "support/temp_dir.hpp"
 #include "support/testing.hpp"

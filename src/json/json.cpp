@@ -1,16 +1,57 @@
-// The JSON reader: nlohmann's event parser fills our own tree. Its exceptions stop in this file.
-#include "json/reader.hpp"
+// A JSON document as a tree of plain values.
+#include "json/json.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <exception>
+
 #include <nlohmann/json.hpp>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 
 namespace pinfold {
+
+const Json* Json::find(std::string_view key) const noexcept {
+    const Object* members = object();
+    if (!members) return nullptr;
+    for (const Member& member : *members) {
+        if (member.key == key) return &member.value;
+    }
+    return nullptr;
+}
+
+std::string Json::text(std::string_view key) const {
+    const Json* member = find(key);
+    return member && member->string() ? *member->string() : std::string();
+}
+
+uint64_t Json::number(std::string_view key) const {
+    const Json* member = find(key);
+    return member && member->unsigned_integer() ? *member->unsigned_integer() : 0;
+}
+
+bool Json::flag(std::string_view key) const {
+    const Json* member = find(key);
+    return member && member->boolean() && *member->boolean();
+}
+
+static bool is_plain_word(std::string_view key) {
+    const auto plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+               c == '*';
+    };
+    return !key.empty() && std::all_of(key.begin(), key.end(), plain);
+}
+
+std::string member_path(std::string_view parent, std::string_view key) {
+    if (!is_plain_word(key)) return concat(parent, '[', json_quoted(key), ']');
+    return parent.empty() ? std::string(key) : concat(parent, '.', key);
+}
+
+std::string element_path(std::string_view parent, size_t index) { return concat(parent, '[', index, ']'); }
 
 namespace {
 
@@ -194,6 +235,81 @@ Result<Json> parse_json(std::string_view text, std::string_view name, JsonBounds
     } catch (const std::exception& error) {
         return plain_error(concat(name, ": cannot be read as JSON: ", error.what()));
     }
+}
+
+namespace {
+
+void append(std::string& out, const Json& json, const std::string& indent);
+
+void append_entry(std::string& out, const Json& json, const std::string& indent) { append(out, json, indent); }
+
+void append_entry(std::string& out, const Json::Member& member, const std::string& indent) {
+    out += concat(json_quoted(member.key), ": ");
+    append(out, member.value, indent);
+}
+
+// One entry per line; what is empty stays on its line.
+template <class Entries>
+void append_all(std::string& out, const Entries& entries, char open, char close, const std::string& indent) {
+    out += open;
+    const std::string deeper = indent + "  ";
+    for (const auto& entry : entries) {
+        out += concat(&entry == &entries.front() ? "\n" : ",\n", deeper);
+        append_entry(out, entry, deeper);
+    }
+    if (!entries.empty()) out += concat('\n', indent);
+    out += close;
+}
+
+void append_real(std::string& out, double value) {
+    char text[32];  // the longest has 24 characters
+    // Minus zero would be read as a whole number, which has none; the sum of it and zero is zero.
+    out.append(text, std::to_chars(std::begin(text), std::end(text), value + 0.0).ptr);
+}
+
+void append(std::string& out, const Json& json, const std::string& indent) {
+    switch (json.kind()) {
+        case Json::Kind::null: out += "null"; break;
+        case Json::Kind::boolean: out += *json.boolean() ? "true" : "false"; break;
+        case Json::Kind::integer: out += std::to_string(*json.integer()); break;
+        case Json::Kind::unsigned_integer: out += std::to_string(*json.unsigned_integer()); break;
+        case Json::Kind::real: append_real(out, *json.real()); break;
+        case Json::Kind::string: out += json_quoted(*json.string()); break;
+        case Json::Kind::array: append_all(out, *json.array(), '[', ']', indent); break;
+        case Json::Kind::object: append_all(out, *json.object(), '{', '}', indent); break;
+    }
+}
+
+}  // namespace
+
+std::string json_text(const Json& json) {
+    std::string out;
+    append(out, json, "");
+    return out + "\n";
+}
+
+JsonObject& JsonObject::add(std::string_view key, std::string_view json) {
+    const std::string_view separator = by_lines_ ? ",\n  " : ",";
+    text_ += concat(text_.empty() ? "" : separator, json_quoted(key), by_lines_ ? ": " : ":", json);
+    return *this;
+}
+
+JsonObject& JsonObject::add_text(std::string_view key, std::string_view text) { return add(key, json_quoted(text)); }
+
+JsonObject& JsonObject::add_if_any(std::string_view key, std::string_view json) {
+    return json.empty() ? *this : add(key, json);
+}
+
+std::string JsonObject::text() const { return by_lines_ ? concat("{\n  ", text_, "\n}\n") : concat('{', text_, '}'); }
+
+std::string json_list(const std::vector<std::string>& texts) {
+    return json_array(texts, [](const std::string& text) { return json_quoted(text); });
+}
+
+std::string json_map(const std::map<std::string, std::string>& texts) {
+    JsonObject object;
+    for (const auto& [key, text] : texts) object.add_text(key, text);
+    return object.text();
 }
 
 }  // namespace pinfold

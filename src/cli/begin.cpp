@@ -1,5 +1,5 @@
-// What create, run and exec ask of the options for the process that they start.
-#include "cli/child_checks.hpp"
+// Before a verb begins.
+#include "cli/begin.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,6 +8,15 @@
 #include "base/strings.hpp"
 
 namespace pinfold {
+
+Result<AuditTrail> open_audit(const CommandLine& line) { return open_trail(line.gate->policies(), line.global.audit); }
+
+ReceiptHandler require_and_log(const AuditTrail& trail, const std::string& id) {
+    return [&trail, id](const Receipt& receipt) {
+        if (trail.is_on()) append_or_warn(trail, receipt_event(id, receipt));
+        return require(receipt);
+    };
+}
 
 namespace {
 

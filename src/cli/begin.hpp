@@ -1,4 +1,5 @@
-// For verbs that change containers: their event is in the log before they begin, or they do not begin.
+// What verbs do before they begin: their event is in the log, or they do not begin; and the options of a process that
+// they start are looked at.
 #pragma once
 
 #include <type_traits>
@@ -6,6 +7,7 @@
 #include "audit/log.hpp"
 #include "cli/verbs.hpp"
 #include "pinfold/result.hpp"
+#include "pinfold/spec.hpp"
 #include "verify/receipt.hpp"
 
 namespace pinfold {
@@ -35,5 +37,13 @@ template <class Work>
 Result<int> audited(const CommandLine& line, const AuditEvent& event, Work work) {
     return audited(TRY(open_audit(line)), event, work);
 }
+
+// Refused: a terminal that nobody would hold, a socket without a terminal, descriptors that the caller did not pass.
+Result<void> check_child_options(const ChildOptions& options, const Process& process);
+
+// Refused: a terminal, in the foreground, with a standard input that nothing ever comes from. The program would wait.
+Result<void> check_input(const ChildOptions& options, const Process& process);
+
+ChildOptions with_cache(ChildOptions options, const GlobalOptions& global);
 
 }  // namespace pinfold
