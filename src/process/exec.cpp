@@ -54,6 +54,10 @@ Error first_process_ended() { return plain_error("container not running: its fir
 Result<UniqueFd> open_namespace_of(pid_t pid, std::string_view name) {
     Result<UniqueFd> opened = open_at(AT_FDCWD, concat("/proc/", pid, "/ns/", name), O_RDONLY);
     if (!opened && (opened.error().code == ENOENT || opened.error().code == ESRCH)) return first_process_ended();
+    if (!opened && opened.error().code == EACCES)
+        return std::move(opened).error().with_hint(
+            "one of a normal user's that has changed its user and waits for its start cannot be entered: start it "
+            "first");
     return opened;
 }
 
@@ -286,7 +290,9 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     const auto read = [&]() -> Result<Receipt> {
         return read_receipt(plan, {state.pid, state.record.cgroup}, child.pid());
     };
-    started.listener = TRY(handshake.payload({child.pid(), child.pidfd.get(), on_listener, read, request.on_receipt}));
+    const bool listens = plan.seccomp && has_listener(*plan.seccomp);
+    started.listener = TRY(handshake.payload({child.pid(), child.pidfd.get(), on_listener, read, request.on_receipt,
+                                              listens, plan.process.pauses_before_exec}));
     log_silent_steps({plan.process, plan.seccomp, nullptr, false, filters_early});
     pid_file.commit();
     return started;

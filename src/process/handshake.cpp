@@ -116,6 +116,10 @@ Result<void> ParentSide::ready() {
 
 Result<UniqueFd> ParentSide::payload(const ReadyChild& child) {
     const Packet packet = TRY(hear(Message::ready));
+    const bool listens = packet.ready.listener.place.word != 0, pauses = packet.ready.before_exec.word != 0;
+    if (listens != child.listens || pauses != child.pauses)
+        return plain_error(
+            "the process that was started does not wait as it was told to: somebody in the container spoke");
     if (packet.fd) TRY(require_kind(packet.fd.get(), "anon_inode:[userfaultfd]"));
     const ChildMemory memory{child.pid, child.pidfd};
     UniqueFd listener;

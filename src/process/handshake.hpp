@@ -67,6 +67,9 @@ struct ReadyChild {
     std::function<Result<UniqueFd>(UniqueFd listener)> on_listener;
     std::function<Result<Receipt>()> read_receipt;
     ReceiptHandler on_receipt;
+    // Whether it was to have a listener, and to wait before its execve. Who may trace it can speak in its place.
+    bool listens = false;
+    bool pauses = false;
 };
 
 class ChildSide;

@@ -16,6 +16,7 @@
 #include "kernel/fd_passing.hpp"
 #include "kernel/terminal.hpp"
 #include "process/file_steps.hpp"
+#include "process/payload_steps.hpp"
 #include "seccomp/cache.hpp"
 #include "state/store.hpp"
 
@@ -135,12 +136,24 @@ Actions tell_group(const StartRequest& request) {
 
 bool has_filter(const StartRequest& request) { return request.plan.seccomp.has_value(); }
 
+// Others in the pid namespace may be able to trace what is seen there, and have its rights.
+Result<void> check_kept_rights(const ChildRequest& request) {
+    const bool joins = request.plan->namespaces.joins(CLONE_NEWPID);
+    if (!joins || (kept_capabilities(request) & ~request.process.capabilities.bounding) == 0) return {};
+    return plain_error(
+               "without process.noNewPrivileges, the right to load the filter would be in the sight of those who "
+               "live in the pid namespace that is joined")
+        .with_hint(
+            "set process.noNewPrivileges; or use neither a listener nor org.pinfold.strict, and a filter that allows "
+            "what a start takes");
+}
+
 Result<void> compile_filter(ParentContext& context) {
     context.for_child->setup.filter =
         TRY(compile_seccomp_cached(*context.plan().seccomp, context.options().child.seccomp_cache));
     context.request.filters_early = can_filter_early(context.request.child(), *context.for_child->setup.filter);
     context.for_child->request.filters_early = context.request.filters_early;
-    return {};
+    return check_kept_rights(context.request.child());
 }
 
 Actions tell_compilation(const StartRequest&) { return {"compile the filter, unless it was before"}; }

@@ -59,7 +59,8 @@ Result<void> run_payload(const std::string& root, const ContainerState& state, c
         Spec spec = TRY(load_spec(root, id));
         return read_receipt(TRY(plan_again(std::move(spec), state.record)), state.pid);
     };
-    TRY(handshake.payload({state.pid, init.get(), on_listener, read, on_receipt}));
+    const ContainerRecord& record = state.record;
+    TRY(handshake.payload({state.pid, init.get(), on_listener, read, on_receipt, record.listens, record.pauses}));
     log_debug("exec");
     if (!state.record.poststart_hooks) return {};
     const Spec spec = TRY(load_spec(root, id));

@@ -134,7 +134,14 @@ ReadyChild ready_child(const ParentContext& context, pid_t pid, int pidfd) {
         return UniqueFd();
     };
     const auto read = [&context, pid]() -> Result<Receipt> { return read_receipt(context.plan(), pid); };
-    return {pid, pidfd, on_listener, read, context.options().on_receipt};
+    const bool listens = context.plan().seccomp && has_listener(*context.plan().seccomp);
+    return {pid,
+            pidfd,
+            on_listener,
+            read,
+            context.options().on_receipt,
+            listens,
+            context.plan().process.pauses_before_exec};
 }
 
 Result<SandboxPayload> await_sandbox_payload(ParentContext& context, Channel link) {
@@ -327,6 +334,8 @@ ContainerRecord make_record(const Plan& plan, const Spec& spec, StringMap annota
     record.owner = ::geteuid();
     record.poststart_hooks = !spec.hooks.poststart.empty();
     record.poststop_hooks = !spec.hooks.poststop.empty();
+    record.listens = plan.seccomp && has_listener(*plan.seccomp);
+    record.pauses = plan.process.pauses_before_exec;
     record.annotations = std::move(annotations);
     return record;
 }

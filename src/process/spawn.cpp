@@ -373,6 +373,11 @@ Result<bool> Channel::await(std::span<pollfd> others) const {
     }
 }
 
+// So that none of them looks like one of ours: it may be the words of somebody else.
+static void indent_further_lines(std::string& text) {
+    for (size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1)) text.insert(at + 1, "  ");
+}
+
 Result<std::optional<Packet>> Channel::receive() const {
     if (timer_ >= 0 || signals_ >= 0) TRY(await());
     Wire wire;
@@ -396,6 +401,8 @@ Result<std::optional<Packet>> Channel::receive() const {
         std::optional<Error> error = unpack_error(bytes.substr(kHeader));
         if (!error) return cut_short();
         packet.error = std::move(*error);
+        indent_further_lines(packet.error.message);
+        indent_further_lines(packet.error.hint);
     }
     return std::optional<Packet>(std::move(packet));
 }

@@ -176,6 +176,7 @@ public:
 
     int fd() const { return timer_.get(); }
     std::chrono::nanoseconds passed() const { return std::chrono::nanoseconds(monotonic_ns() - began_); }
+    bool is_over() const { return timeout_ && passed() >= *timeout_; }
     std::optional<std::chrono::nanoseconds> left() const {
         if (!timeout_) return std::nullopt;
         return std::max<std::chrono::nanoseconds>(*timeout_ - passed(), std::chrono::milliseconds(1));
@@ -227,8 +228,8 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     };
     Result<StartedExec> begun = start_exec({plan, state, group.name(), options, &streams.streams, filter.has_value(),
                                             on_receipt, deadline.fd(), signals.fd(), on_born});
-    // Whoever lives in the container may have stopped it on its way.
-    if (!begun && begun.error().code == ETIME) {
+    // Whoever lives in the container may have stopped it on its way, or speak in its place.
+    if (!begun && begun.error().code == ETIME && deadline.is_over()) {
         classify({.payload = {}, .timed_out = true, .wall = deadline.passed()}, {}, result);
         return result;
     }

@@ -1,8 +1,11 @@
 // The part of classic BPF that seccomp filters are made of: load a word, mask it, compare, jump, return.
 #include "seccomp/bpf_eval.hpp"
 
+#include <compare>
 #include <cstring>
 #include <optional>
+#include <set>
+#include <vector>
 
 namespace pinfold {
 
@@ -50,6 +53,39 @@ std::optional<uint32_t> run(std::span<const sock_filter> program, const seccomp_
     return std::nullopt;
 }
 
+// The accumulator, as far as it is known.
+struct Word {
+    uint32_t value = 0;
+    uint32_t known = ~0U;
+
+    friend auto operator<=>(const Word&, const Word&) = default;
+};
+
+// Whether the jump can be taken, and whether it can be passed by.
+struct Ways {
+    bool taken;
+    bool passed;
+};
+
+std::optional<Ways> ways_on(const sock_filter& step, const Word& word) {
+    const bool is_known = word.known == ~0U;
+    switch (step.code) {
+        case BPF_JMP | BPF_JEQ | BPF_K: {
+            const bool differs = ((word.value ^ step.k) & word.known) != 0;
+            return Ways{!differs, !is_known || differs};
+        }
+        case BPF_JMP | BPF_JGT | BPF_K:
+            return Ways{!is_known || word.value > step.k, !is_known || word.value <= step.k};
+        case BPF_JMP | BPF_JGE | BPF_K:
+            return Ways{!is_known || word.value >= step.k, !is_known || word.value < step.k};
+        case BPF_JMP | BPF_JSET | BPF_K: {
+            const bool is_set = (word.value & word.known & step.k) != 0;
+            return Ways{is_set || (~word.known & step.k) != 0, !is_set};
+        }
+        default: return std::nullopt;
+    }
+}
+
 }  // namespace
 
 uint32_t evaluate(std::span<const sock_filter> program, const seccomp_data& call, size_t* steps) {
@@ -57,6 +93,41 @@ uint32_t evaluate(std::span<const sock_filter> program, const seccomp_data& call
     const std::optional<uint32_t> verdict = run(program, call, count);
     if (steps) *steps = count;
     return verdict.value_or(SECCOMP_RET_KILL_PROCESS);
+}
+
+bool always_answers(std::span<const sock_filter> program, const PartlyKnownCall& calls,
+                    const std::function<bool(uint32_t action)>& is_meant) {
+    // Jumps go forward only: when an instruction's turn comes, all that lead to it have had theirs.
+    std::vector<std::set<Word>> reached(program.size());
+    if (program.empty()) return false;
+    reached[0].insert(Word{});
+    for (size_t at = 0; at < program.size(); ++at) {
+        const sock_filter& step = program[at];
+        // False where the program is at fault.
+        const auto goes_on = [&](uint64_t distance, const Word& word) {
+            const bool ends = distance >= program.size() - at - 1;
+            if (!ends) reached[at + 1 + distance].insert(word);
+            return !ends;
+        };
+        for (const Word& word : reached[at]) {
+            if (step.code == (BPF_RET | BPF_K)) {
+                if (!is_meant(step.k & SECCOMP_RET_ACTION_FULL)) return false;
+            } else if (step.code == (BPF_LD | BPF_W | BPF_ABS)) {
+                const std::optional<uint32_t> value = load_word(calls.call, step.k);
+                if (!value || !goes_on(0, {*value, *load_word(calls.known, step.k)})) return false;
+            } else if (step.code == (BPF_ALU | BPF_AND | BPF_K)) {
+                if (!goes_on(0, {word.value & step.k, word.known | ~step.k})) return false;
+            } else if (step.code == (BPF_JMP | BPF_JA)) {
+                if (!goes_on(step.k, word)) return false;
+            } else {
+                const std::optional<Ways> ways = ways_on(step, word);
+                if (!ways || (ways->taken && !goes_on(step.jt, word)) || (ways->passed && !goes_on(step.jf, word)))
+                    return false;
+            }
+        }
+        reached[at].clear();
+    }
+    return true;
 }
 
 }  // namespace pinfold

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 namespace pinfold {
@@ -13,5 +14,16 @@ namespace pinfold {
 // The SECCOMP_RET_* value with its data. A program that is not made of libseccomp's instructions, or does not come to
 // an end, kills. steps, where given, receives the number of instructions that were run.
 uint32_t evaluate(std::span<const sock_filter> program, const seccomp_data& call, size_t* steps = nullptr);
+
+// Calls of one number, of which some bits are known: `known` has those set.
+struct PartlyKnownCall {
+    seccomp_data call{};
+    seccomp_data known{};
+};
+
+// Whether all answers that there can be to such calls, by the program alone, are of that kind: a SECCOMP_RET_* without
+// its data. Where it cannot be told which way a program goes, it is taken to go both.
+bool always_answers(std::span<const sock_filter> program, const PartlyKnownCall& calls,
+                    const std::function<bool(uint32_t action)>& is_meant);
 
 }  // namespace pinfold

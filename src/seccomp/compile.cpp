@@ -214,6 +214,8 @@ Result<std::vector<sock_filter>> export_program(const Context& context) {
 
 }  // namespace
 
+bool has_listener(const Seccomp& profile) { return is_reporting(profile) || notifies(profile); }
+
 unsigned with_listener(unsigned flags) {
     // With a listener to return, the kernel has no other way to name a thread that could not follow.
     if (flags & SECCOMP_FILTER_FLAG_TSYNC) flags |= SECCOMP_FILTER_FLAG_TSYNC_ESRCH;

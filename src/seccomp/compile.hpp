@@ -19,6 +19,9 @@ struct SeccompFilter {
 
 Result<SeccompFilter> compile_seccomp(const Seccomp& profile);
 
+// Whether there is a listener to hear of calls.
+bool has_listener(const Seccomp& profile);
+
 // The SECCOMP_FILTER_FLAG_* for a filter that notifies.
 unsigned with_listener(unsigned flags);
 

@@ -3,12 +3,10 @@
 
 #include <sched.h>
 #include <seccomp.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <vector>
 
 #include "seccomp/bpf_eval.hpp"
 
@@ -34,31 +32,22 @@ constexpr std::span<const CallTable> kTables;
 constexpr std::span<const char* const> kOtherArchitectures;
 #endif
 
-bool denies(std::span<const sock_filter> program, const CallTable& table, const char* name, uint64_t flags) {
-    seccomp_data call{};
-    call.nr = ::seccomp_syscall_resolve_name_arch(table.numbers, name);
-    call.arch = table.arch;
-    call.args[0] = flags;
-    const auto action = evaluate(program, call) & SECCOMP_RET_ACTION_FULL;
+bool is_denial(uint32_t action) {
     return action == SECCOMP_RET_ERRNO || action == SECCOMP_RET_TRAP || action == SECCOMP_RET_KILL_THREAD ||
            action == SECCOMP_RET_KILL_PROCESS;
 }
 
-// A profile may forbid the flag alone and overlook it among others, or above the 32 bits that clone(2) looks at.
-std::vector<uint64_t> ways_to_ask() {
-    constexpr uint64_t kOthers[] = {CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS,           CLONE_NEWIPC, CLONE_NEWPID,
-                                    CLONE_NEWNET, SIGCHLD,         CLONE_VM | CLONE_VFORK, CLONE_FS,     1ULL << 32};
-    std::vector<uint64_t> ways = {CLONE_NEWUSER};
-    for (const uint64_t other : kOthers) {
-        const size_t before = ways.size();
-        for (size_t i = 0; i < before; ++i) ways.push_back(ways[i] | other);
-    }
-    return ways;
-}
-
-bool denies_everywhere(std::span<const sock_filter> program, const char* name, const std::vector<uint64_t>& ways) {
+// With these flags, whatever else is asked for with them.
+bool denies_everywhere(std::span<const sock_filter> program, const char* name, uint64_t flags) {
     return !std::empty(kTables) && std::ranges::all_of(kTables, [&](const CallTable& table) {
-        return std::ranges::all_of(ways, [&](uint64_t flags) { return denies(program, table, name, flags); });
+        PartlyKnownCall calls;
+        calls.call.nr = ::seccomp_syscall_resolve_name_arch(table.numbers, name);
+        calls.call.arch = table.arch;
+        calls.call.args[0] = flags;
+        calls.known.nr = ~0;
+        calls.known.arch = ~0U;
+        calls.known.args[0] = flags;
+        return always_answers(program, calls, is_denial);
     });
 }
 
@@ -76,11 +65,10 @@ Seccomp profile_without_user_namespaces() {
 }
 
 bool denies_user_namespaces(std::span<const sock_filter> program) {
-    const std::vector<uint64_t> ways = ways_to_ask();
-    return denies_everywhere(program, "unshare", ways) && denies_everywhere(program, "clone", ways) &&
+    return denies_everywhere(program, "unshare", CLONE_NEWUSER) && denies_everywhere(program, "clone", CLONE_NEWUSER) &&
            denies_clone3(program);
 }
 
-bool denies_clone3(std::span<const sock_filter> program) { return denies_everywhere(program, "clone3", {0}); }
+bool denies_clone3(std::span<const sock_filter> program) { return denies_everywhere(program, "clone3", 0); }
 
 }  // namespace pinfold

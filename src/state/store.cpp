@@ -556,6 +556,8 @@ void write_record(const ContainerRecord& record, const std::function<void(std::s
                            .add("owner", record.owner)
                            .add("poststartHooks", record.poststart_hooks)
                            .add("poststopHooks", record.poststop_hooks)
+                           .add("listens", record.listens)
+                           .add("pauses", record.pauses)
                            .text();
     text.pop_back();  // there is one more member
     put(text + ",\"annotations\":{");
@@ -591,6 +593,8 @@ Result<ContainerRecord> record_from_json(std::string_view text) {
     record.owner = static_cast<uid_t>(root.number("owner"));
     record.poststart_hooks = root.flag("poststartHooks");
     record.poststop_hooks = root.flag("poststopHooks");
+    record.listens = root.flag("listens");
+    record.pauses = root.flag("pauses");
     record.annotations = string_map(root, "annotations");
     return record;
 }

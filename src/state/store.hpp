@@ -40,6 +40,9 @@ struct ContainerRecord {
     // Whether config.json has hooks for these moments; most have none, and then it need not be read again.
     bool poststart_hooks = false;
     bool poststop_hooks = false;
+    // Whether its first process waits once it is started, for its listener and to be looked at.
+    bool listens = false;
+    bool pauses = false;
     StringMap annotations;
 };
 

@@ -54,6 +54,7 @@ Object print_command(const Arguments& arguments);  // TEXT to standard error
 Object pry_command(const Arguments& arguments);        // descriptors, memory, tracing of those that run another program
 Object overwrite_command(const Arguments& arguments);  // the files of other programs
 Object stop_others_command(const Arguments& arguments);  // for ever
+Object speak_for_others_command(const Arguments& arguments);
 Object reach_first_command(const Arguments& arguments);  // the same, but once, at the first process
 Object reach_command(const Arguments& arguments);        // SECRET WORD ROOT NAMESPACES: of the host; and more rights
 

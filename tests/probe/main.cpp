@@ -65,6 +65,7 @@ constexpr std::array kCommands = {
     Command{"reach", 4, reach_command},
     Command{"reach-first", 4, reach_first_command},
     Command{"stop-others", 0, stop_others_command},
+    Command{"speak-for-others", 1, speak_for_others_command},
     // limits
     Command{"hugepages", 1, hugepages_command},
     Command{"disk", 4, disk_command},

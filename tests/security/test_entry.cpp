@@ -11,6 +11,7 @@
 
 #include "attacks.hpp"
 #include "cp.hpp"
+#include "process/spawn.hpp"
 #include "sandbox.hpp"
 #include "terminal.hpp"
 
@@ -130,6 +131,37 @@ TEST_CASE("entry: who is stopped on its way in is given up at the deadline, or a
     CHECK(json::parse(container.must({"ps", "--format", "json", bundle.id()})).size() == 1);
 }
 
+// With CAP_SYS_PTRACE its end of the channel to pinfold can be taken. What is said there is weighed against what was
+// planned, and against what the kernel says.
+TEST_CASE("entry: who speaks in the place of a process that comes in is not believed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    struct Way {
+        Message said;
+        Words options;
+        const char* answer;
+    };
+    const Way ways[] = {
+        {Message::ready, {"--strict"}, "does not wait as it was told to: somebody in the container spoke"},
+        {Message::born, {}, "pinfold's own process said 'born' where 'ready' was next"},
+        {Message::failed, {"--timeout", "60s"}, ""}};
+    for (const Way& way : ways) {
+        Bundle bundle;
+        may_trace(bundle);
+        bundle.probe({"speak-for-others", std::to_string(int(way.said))});
+        const Container container(bundle, As::running);
+        CHECK(await_file(bundle.host() / "output").starts_with("READY"));
+        Ended ended;
+        bool believed = false, told = false;
+        for (Rounds rounds(300); rounds.go_on() && !told;) {
+            ended = container.exec(way.options, {"/probe", "exit", "7"}, caller());
+            told = ended.status == 255 && ended.err.find(way.answer) != ended.err.npos;
+            believed = believed || ended.status == 0 || ended.status == 124;
+        }
+        WITHSTANDS("a forged message: " + ended.err, told && !believed);
+    }
+}
+
 // Without no_new_privs it takes CAP_SYS_ADMIN to load a filter: who comes in has it loaded before it is seen, unless
 // the filter forbids what is still to be done then, or somebody has to hear or see something in between.
 TEST_CASE("entry: exec does not bring in the right to load its filter, as a container sees that may trace it") {
@@ -246,9 +278,25 @@ TEST_CASE("entry: a filter that allows the end of a start is loaded before hooks
 TEST_CASE("entry: a filter that allows the end of an exec is loaded before that, and one that does not, after") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    for (const bool all : {true, false}) {
+    enum Filter { all, without_one, answers_itself };
+    for (const Filter filter : {all, without_one, answers_itself}) {
         Bundle bundle;
-        allow_only(bundle, {kEndOfStart}, all ? "" : "recvmsg");
+        allow_only(bundle, {kEndOfStart},
+                   filter == without_one      ? "recvmsg"
+                   : filter == answers_itself ? "close_range"
+                                              : "");
+        // What is to be closed would stay open.
+        if (filter == answers_itself)
+            bundle.config["linux"]["seccomp"]["syscalls"].push_back(
+                {{"names", {"close_range"}},
+                 {"action", "SCMP_ACT_ERRNO"},
+                 {"errnoRet", 0},
+                 {"args", {{{"index", 1}, {"value", 0}, {"op", "SCMP_CMP_NE"}}}}});
+        if (filter == answers_itself)
+            bundle.config["linux"]["seccomp"]["syscalls"].push_back(
+                {{"names", {"close_range"}},
+                 {"action", "SCMP_ACT_ALLOW"},
+                 {"args", {{{"index", 1}, {"value", 0}, {"op", "SCMP_CMP_EQ"}}}}});
         bundle.probe({"wait-signal"});
         const Container container(bundle, As::running);
         std::vector<std::string> words = bundle.verb({"exec", bundle.id(), "/probe", "exit", "3"});
@@ -257,7 +305,7 @@ TEST_CASE("entry: a filter that allows the end of an exec is loaded before that,
         CHECK_MESSAGE(ended.status == 3, ended.err);
         const size_t rights = ended.err.rfind("] user\n");
         const bool outside = ended.err.find("] seccomp\n", rights) < ended.err.find("] clone\n", rights);
-        CHECK_MESSAGE(outside == all, ended.err);
+        CHECK_MESSAGE(outside == (filter == all), ended.err);
     }
 }
 
@@ -424,6 +472,23 @@ TEST_CASE("entry: a container that joins a pid namespace brings nothing of the h
             CHECK(answer["met"] > 0);
             check_unseen(std::string(in_two ? "create and start" : "run") + (hooks ? ", hooks" : ""), answer);
         }
+    }
+}
+
+TEST_CASE("entry: a container that joins a pid namespace and would keep a right there is refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.probe({"wait-signal"});
+    std::optional<Neighbour> neighbour;
+    const Container container(bundle, As::running);
+    neighbour.emplace(container);
+    for (const bool no_new_privileges : {false, true}) {
+        add_filter(neighbour->bundle(), no_new_privileges, "recvmsg");
+        const Ended ended = neighbour->run();
+        const bool refused = ended.status != 0 && ended.err.find("the pid namespace that is joined") != ended.err.npos;
+        WITHSTANDS("a right that is kept: " + ended.err,
+                   refused != no_new_privileges && (refused || ended.status == 0));
     }
 }
 

@@ -175,6 +175,37 @@ TEST_CASE("handshake: a process that is not our child is not believed to be, by 
     CHECK(::kill(child, 0) == -1);
 }
 
+// Who says less than was planned would not be looked at.
+TEST_CASE("handshake: a process that does not wait as planned is not let go on") {
+    for (unsigned bits = 0; bits < 16; ++bits) {
+        CAPTURE(bits);
+        const bool listens = (bits & 1) != 0, pauses = (bits & 2) != 0;
+        ReadyChild planned{.listens = (bits & 4) != 0, .pauses = (bits & 8) != 0};
+        if (listens == planned.listens && pauses == planned.pauses) continue;
+        auto sides = ParentSide::make_pair({}).value();
+        REQUIRE(sides.first.go());
+        REQUIRE(sides.second.await_go());
+        Readiness readiness;
+        if (listens) readiness.listener.place.word = 1;
+        if (pauses) readiness.before_exec.word = 1;
+        REQUIRE(sides.second.ready(readiness));
+        const Result<UniqueFd> payload = sides.first.payload(planned);
+        REQUIRE_FALSE(payload);
+        CHECK(payload.error().message ==
+              "the process that was started does not wait as it was told to: somebody in the container spoke");
+    }
+}
+
+TEST_CASE("handshake: further lines of what a child says do not look like pinfold's own") {
+    auto sides = ParentSide::make_pair({}).value();
+    REQUIRE(sides.first.go());
+    sides.second.fail(Error{1, "failed\npinfold: warning\n", "a hint\nhint: another"});
+    const Result<void> ready = sides.first.ready();
+    REQUIRE_FALSE(ready);
+    CHECK(ready.error().message == "failed\n  pinfold: warning\n  ");
+    CHECK(ready.error().hint == "a hint\n  hint: another");
+}
+
 TEST_CASE("handshake: what a child says instead is why it failed; nothing is its death") {
     for (const bool speaks : {true, false}) {
         CAPTURE(speaks);

@@ -1,6 +1,7 @@
 // A child that waits without a system call, and its peer.
 #include "process/pause_point.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -124,6 +125,17 @@ TEST_CASE("pause point: who loses its peer does not go on") {
         REQUIRE(child.memory().await_waiting(packet.ready.listener.place, child.channel()));
     }
     CHECK(child.end() < 0);
+}
+
+// Whoever else has the descriptor can clear the flag by which a read from it would not wait.
+TEST_CASE("pause point: a descriptor that would be waited for is not") {
+    Waiting child(wait_twice);
+    const Packet packet = ready_of(child);
+    if (!packet.fd) SKIP_TEST("no userfaultfd");
+    REQUIRE(::fcntl(packet.fd.get(), F_SETFL, 0) == 0);
+    const Result<void> waits = child.memory().await_waiting(packet.ready.listener.place, child.channel());
+    REQUIRE_FALSE(waits);
+    CHECK(waits.error().message == "the process that was started cannot be heard waiting");
 }
 
 TEST_CASE("pause point: without a userfaultfd the child is stopped where it waits") {

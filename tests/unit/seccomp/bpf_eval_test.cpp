@@ -75,6 +75,48 @@ TEST_CASE("bpf: a program that is at fault kills") {
     }
 }
 
+TEST_CASE("bpf: of partly known calls it is told what is answered to all of them") {
+    const auto always = [](const Program& program, uint64_t value, uint64_t known) {
+        PartlyKnownCall calls;
+        calls.call.args[1] = value;
+        calls.known.args[1] = known;
+        return always_answers(program, calls, [](uint32_t action) { return action == SECCOMP_RET_ALLOW; });
+    };
+    constexpr sock_filter kLoad = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args) + 8);
+    const auto jump = [&](uint16_t operation, uint32_t number, bool is_taken) {
+        const auto code = static_cast<uint16_t>(BPF_JMP | BPF_K | operation);
+        const auto yes = static_cast<uint8_t>(is_taken ? 1 : 0);
+        return Program{kLoad, {code, yes, static_cast<uint8_t>(1 - yes), number}, kNo, kYes};
+    };
+    struct Row {
+        uint16_t operation;
+        uint32_t number;
+        uint64_t value, known;
+        bool taken, passed;  // always
+    };
+    const Row rows[] = {
+        {BPF_JEQ, 7, 7, ~0U, true, false}, {BPF_JEQ, 7, 8, ~0U, false, true}, {BPF_JEQ, 7, 7, 7, false, false},
+        {BPF_JEQ, 7, 8, 8, false, true},   {BPF_JSET, 4, 4, 4, true, false},  {BPF_JSET, 6, 4, 4, true, false},
+        {BPF_JSET, 4, 0, 4, false, true},  {BPF_JSET, 6, 0, 4, false, false}, {BPF_JGT, 7, 8, ~0U, true, false},
+        {BPF_JGT, 7, 7, ~0U, false, true}, {BPF_JGT, 7, 8, 8, false, false},  {BPF_JGE, 7, 7, ~0U, true, false},
+        {BPF_JGE, 7, 6, ~0U, false, true}, {BPF_JGE, 7, 0, 0, false, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.operation);
+        CAPTURE(row.value);
+        CHECK(always(jump(row.operation, row.number, true), row.value, row.known) == row.taken);
+        CHECK(always(jump(row.operation, row.number, false), row.value, row.known) == row.passed);
+    }
+    constexpr sock_filter kMask = BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 4);
+    const Program masked = {kLoad, kMask, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 4, 1, 0), kNo, kYes};
+    CHECK(always(masked, 4, 4));
+    CHECK_FALSE(always(masked, 0, 0));
+    for (const Program& faulty :
+         {Program{}, Program{kLoad}, Program{BPF_STMT(BPF_JMP | BPF_JA, ~0U), kYes},
+          Program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ~3U), kYes}, Program{BPF_STMT(BPF_RET | BPF_A, 0)}})
+        CHECK_FALSE(always(faulty, 0, 0));
+}
+
 TEST_CASE("bpf: steps are counted") {
     size_t steps = 0;
     evaluate(Program{kLoadNumber, BPF_STMT(BPF_JMP | BPF_JA, 1), kNo, kYes}, call_number(0), &steps);

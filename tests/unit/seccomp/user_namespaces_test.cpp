@@ -43,6 +43,9 @@ TEST_CASE("user namespaces: a way that is left, or left to others, is no denial"
     Seccomp exact = whole;
     exact.syscalls[0].args = {new_user("SCMP_CMP_EQ")};
     CHECK_FALSE(denies(exact));
+    Seccomp with_another = whole;  // together with a flag that programs may well ask for
+    with_another.syscalls[0].args = {{0, CLONE_NEWUSER | CLONE_SYSVSEM, CLONE_NEWUSER, "SCMP_CMP_MASKED_EQ"}};
+    CHECK_FALSE(denies(with_another));
     Seccomp told = whole;
     told.syscalls[0].action = "SCMP_ACT_LOG";
     told.syscalls[0].errno_ret.reset();
