@@ -31,6 +31,7 @@ Result<void> check_bound_caller(const CommandLine& line) {
 }
 
 Result<void> take_through(Gate& gate, CommandLine& line) {
+    TRY(gate.add(line.global.policy));
     TRY(gate.check_verb());
     for (const NamedPath& named : line.paths) {
         // The default root was not named by the caller.
@@ -45,7 +46,7 @@ Result<void> take_through(Gate& gate, CommandLine& line) {
 
 // The gate that all of the line has passed. Names in the line are from then on those of opened files.
 Result<Gate> admit(CommandLine& line) {
-    Gate gate = TRY(Gate::open(line.words, line.global.policy));
+    Gate gate = TRY(Gate::open(line.words));
     const Result<void> taken = take_through(gate, line);
     if (taken) return gate;
     // Logged where the policies say; where the caller says is not sure to be allowed.

@@ -19,6 +19,8 @@ namespace pinfold {
 
 namespace {
 
+using Paths = std::vector<std::string>;
+
 constexpr std::string_view kByNumber = "/proc/self/fd/";
 
 std::string_view value_of(const char* name) {
@@ -39,6 +41,11 @@ bool sudo_started_another() {
 
 Error refusal(const std::string& reason) { return Error{kPolicyRefusal, concat("policy: ", reason), {}}; }
 
+// Without a list root may name every file. Who has its rights from sudo(8) has asked for them by those very names.
+void allow_what_is_listed(MountPolicy& mounts) {
+    for (auto* paths : {&mounts.allowed_read_paths, &mounts.allowed_write_paths}) *paths = paths->value_or(Paths());
+}
+
 std::string_view without_slashes(std::string_view path) {
     while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
     return path;
@@ -55,15 +62,24 @@ bool has_borrowed_rights() {
     return names_another("SUDO_UID", "0") && !sudo_started_another();
 }
 
-Result<Gate> Gate::open(const std::string& verb, const std::string& added) {
+Result<Gate> Gate::open(const std::string& verb) {
     Gate gate(verb, has_borrowed_rights());
     gate.policies_ = TRY(load_policies(""));
-    if (added.empty()) return gate;
-    // Its mistakes are told with its words: whoever may not read it must not get that far.
-    std::string file = added;
-    if (gate.governs()) TRY_IN("--policy", gate.admit_here(PathUse::read, file));
-    TRY(add_policy(gate.policies_, file, added));
+    if (gate.binds_caller()) allow_what_is_listed(gate.policies_.back().mounts);
     return gate;
+}
+
+Result<void> Gate::add(const std::string& policy) {
+    if (policy.empty()) return {};
+    // Its mistakes are told with its words: whoever may not read it must not get that far.
+    std::string file = policy;
+    if (governs()) TRY_IN("--policy", admit_here(PathUse::read, file));
+    Policies added;
+    TRY(add_policy(added, file, policy));
+    std::string& log = added.back().audit;
+    if (binds_caller() && !log.empty()) TRY_IN("--policy: audit", admit_here(PathUse::entry, log));
+    policies_.push_back(std::move(added.back()));
+    return {};
 }
 
 bool Gate::governs() const { return has_policy() && (borrowed_ || !is_engine_verb(verb_)); }

@@ -25,8 +25,10 @@ enum class PathUse : uint8_t {
 
 class Gate {
 public:
-    // Loads the system's policy, and the one that the caller adds, if that is not empty.
-    static Result<Gate> open(const std::string& verb, const std::string& added);
+    // Loads the system's policy.
+    static Result<Gate> open(const std::string& verb);
+    // One more, of a file that the caller names; empty: none.
+    Result<void> add(const std::string& policy);
 
     const Policies& policies() const { return policies_; }
     // Whether there is more than the built-in rules.

@@ -121,8 +121,10 @@ bool is_below_one_of(const std::vector<std::string>& rules, const HostPath& cand
 
 Error not_listed(std::string_view list, const MountPolicy& policy, const std::vector<std::string>& rules,
                  const HostPath& candidate) {
-    const std::string listed = rules.empty() ? "an empty list" : join(rules, ", ");
-    return refusal(concat(list, ": ", candidate.path, " is not in ", listed, " (", policy.origin, ")"));
+    if (!rules.empty())
+        return refusal(concat(list, ": ", candidate.path, " is not in ", join(rules, ", "), " (", policy.origin, ")"));
+    return refusal(concat(list, ": ", candidate.path, " is not in an empty list (", policy.origin, ")"))
+        .with_hint("who comes by sudo may name what is listed, where there is no list, nothing: pinfold-policy(5)");
 }
 
 // What may be written may be read as well.

@@ -168,6 +168,11 @@ Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, 
     options.user = TRY(parse_user(job.user));
     const UniqueFd profile = TRY_IN("--seccomp", open_profile_allowed(policies, profile_of(job)));
     options.seccomp = TRY(find_profile(profile ? concat("/proc/self/fd/", profile.get()) : profile_of(job)));
+    // The socket would be connected to with our rights.
+    if (profile && !options.seccomp.listener_path.empty()) {
+        return Error{kPolicyRefusal, "--seccomp: policy: listenerPath: a socket of the caller's is not connected to",
+                     "leave out listenerPath"};
+    }
     map_ids(host, id, options);
     TRY(find_root(job, policies, options, config));
     if (!job.cwd.empty()) options.cwd = job.cwd;

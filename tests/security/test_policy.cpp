@@ -63,7 +63,8 @@ public:
         return read_text(secret()) == kText && std::distance(fs::directory_iterator(path()), {}) == 1;
     }
     static std::string policy(const std::string& more = "") {
-        return "{\"forbidden_paths\": [" + quoted(path()) + "]" + (more.empty() ? "" : ", " + more) + "}";
+        return "{\"allowed_read_paths\": [\"/\"], \"allowed_write_paths\": [\"/\"], \"forbidden_paths\": [" +
+               quoted(path()) + "]" + (more.empty() ? "" : ", " + more) + "}";
     }
 };
 
@@ -226,6 +227,95 @@ TEST_CASE("policy: what it allows works, by whatever name") {
     CHECK(read_text(host / "own/copy") == "data\n");
     CHECK(call({"list", "-q"}).out == "box\n");
     CHECK(call({"delete", "--force", "box"}).status == 0);
+}
+
+TEST_CASE("policy: who comes by sudo may name what is listed, and where there is no list, nothing") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;
+    const Machine machine(R"({"limits": {"timeout_seconds": 60}})");
+    const std::string secret = Forbidden::secret(), entry = Forbidden::path() / "new";
+    REQUIRE(call({"sandbox", "-d", "--name", "box"}).status == 0);
+    const std::vector<Words> reads = {{"sandbox", "--copy-in", secret + ":/tmp/x", "--", "cat", "/tmp/x"},
+                                      {"sandbox", "--ro-bind", secret + ":/tmp/x", "--", "cat", "/tmp/x"},
+                                      {"sandbox", "--lang", "sh", secret},
+                                      {"sandbox", "--seccomp", secret, "--", "true"},
+                                      {"--policy", secret, "list"},
+                                      {"cp", secret, "box:/tmp/x"}};
+    const std::vector<Words> writes = {
+        {"sandbox", "--copy-out", "/etc/passwd:" + entry, "--", "true"},
+        {"sandbox", "--bind", Forbidden::path().string() + ":/x", "--", "touch", "/x/new"},
+        {"sandbox", "--result", entry, "--", "true"},
+        {"--log", entry, "list"},
+        {"--audit", entry, "exec", "box", "true"},
+        {"cp", "box:/etc/passwd", entry}};
+    for (const Words& words : reads) {
+        WITHSTANDS(words[0] + " " + words[1],
+                   refused(call(words), "allowed_read_paths: " + secret + " is not in an empty list"));
+    }
+    for (const Words& words : writes) {
+        WITHSTANDS(words[0] + " " + words[1],
+                   refused(call(words), "is not in an empty list (/etc/pinfold/policy.json)"));
+    }
+    // What needs no file of the host's works, and root is not asked.
+    CHECK(call({"cp", "box:/etc/passwd", "-"}).status == 0);
+    CHECK(call({"cp", secret, "box:/tmp/x"}, {}).status == 0);
+    // One list says nothing of what the other is for; but what may be written may be read.
+    write_text(machine.system.path, "{\"allowed_read_paths\": [" + quoted(Forbidden::path()) + "]}");
+    CHECK(call({"cp", secret, "box:/tmp/x"}).status == 0);
+    for (const Words& words : writes) WITHSTANDS("read " + words[0], refused(call(words), "allowed_write_paths: "));
+    write_text(machine.system.path, "{\"allowed_write_paths\": [" + quoted(machine.bundle.host()) + "]}");
+    for (const Words& words : reads) WITHSTANDS("write " + words[0], refused(call(words), "allowed_read_paths: "));
+    CHECK(call({"cp", "box:/etc/passwd", machine.bundle.host() / "copy"}).status == 0);
+    CHECK(call({"cp", machine.bundle.host() / "copy", "box:/tmp/x"}).status == 0);
+    // A policy of the caller's own names a file, too.
+    write_text(machine.bundle.host() / "own.json", "{\"audit\": " + quoted(Forbidden::path() / "new") + "}");
+    const Ended own = call({"--policy", machine.bundle.host() / "own.json", "exec", "box", "true"});
+    WITHSTANDS("audit of --policy", refused(own, "--policy: audit: "));
+    CHECK(call({"delete", "--force", "box"}).status == 0);
+}
+
+TEST_CASE("policy: the shipped one lets those who come by sudo work") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Machine machine(read_text(fs::path(PINFOLD_SUDOERS).parent_path() / "policy.json"));
+    const MountGuard srv("tmpfs", "/srv", "tmpfs", 0), log("tmpfs", "/var/log", "tmpfs", 0);
+    for (const char* directory : {"/srv/data/private", "/srv/results", "/var/log/pinfold"}) {
+        fs::create_directories(directory);
+    }
+    write_text("/srv/data/in", "data\n");
+    write_text("/srv/data/private/key", "key\n");
+    const Ended job = call({"sandbox", "--copy-in", "/srv/data/in:/workspace/in", "--copy-out",
+                            "/workspace/in:/srv/results/out", "--result", "/srv/results/result", "--", "cat", "in"});
+    CHECK_MESSAGE(job.out == "data\n", job.err);
+    CHECK(read_text("/srv/results/out") == "data\n");
+    CHECK(fs::exists("/srv/results/result"));
+    for (const Words& pair : {Words{"--copy-in", "/srv/data/private/key:/tmp/x"},
+                              {"--copy-out", "/etc/passwd:/srv/data/new"},
+                              {"--copy-out", "/etc/passwd:/etc/new"}}) {
+        const Ended ended = call({"sandbox", pair[0], pair[1], "--", "true"});
+        WITHSTANDS(pair[1], ended.status == 125 && ended.err.find("policy: ") != std::string::npos);
+    }
+    CHECK(call({"audit", "verify"}, {}).status == 0);
+}
+
+TEST_CASE("policy: a profile of the caller's names no socket") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;
+    const Machine machine(Forbidden::policy());
+    const fs::path profile = machine.bundle.host() / "profile.json";
+    write_text(profile, json{{"defaultAction", "SCMP_ACT_ALLOW"},
+                             {"listenerPath", (machine.bundle.host() / "socket").string()},
+                             {"syscalls", {{{"names", {"getppid"}}, {"action", "SCMP_ACT_NOTIFY"}}}}}
+                            .dump());
+    const Words job = {"sandbox", "--seccomp", profile, "--", "true"};
+    const Words stays = {"sandbox", "-d", "--name", "box", "--seccomp", profile};
+    for (const Words& words : {job, stays}) WITHSTANDS(words[1], refused(call(words), "policy: listenerPath: "));
+    CHECK(call({"list", "-q"}).out.empty());
+    // One that the administrator lists may have it.
+    write_text(machine.system.path, "{\"profiles\": [" + quoted(profile) + "]}");
+    CHECK(call(job).err.find("policy") == std::string::npos);
 }
 
 TEST_CASE("policy: a link in the caller's own directory leads nowhere") {

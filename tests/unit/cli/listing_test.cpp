@@ -52,7 +52,7 @@ Printed printed_by(const Call& call) {
 }
 
 struct Line {
-    explicit Line(const TempDir& root) : gate(Gate::open("list", "")) {
+    explicit Line(const TempDir& root) : gate(Gate::open("list")) {
         REQUIRE_MESSAGE(gate, gate.error().message);
         line.global.root = root.path();
         line.global.root_is_default = false;
