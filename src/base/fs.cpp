@@ -34,15 +34,22 @@ constexpr const char* kOwnFds = "/proc/self/fd/";
 std::string told_name(const std::string& path) {
     if (!path.starts_with(kOwnFds)) return path;
     const size_t end = path.find('/', std::string_view(kOwnFds).size());
-    char target[PATH_MAX];
     const int code = errno;
-    const ssize_t size = ::readlink(path.substr(0, end).c_str(), target, sizeof target);
+    const std::string target = link_target(path.substr(0, end));
     errno = code;
-    if (size <= 0 || target[0] != '/') return path;
-    return concat(std::string_view(target, size_t(size)), end == path.npos ? "" : path.substr(end));
+    if (!target.starts_with('/')) return path;
+    return concat(target, end == path.npos ? "" : path.substr(end));
 }
 
 }  // namespace
+
+std::string link_target(const std::string& path, int dir) {
+    char target[PATH_MAX];
+    const ssize_t size = ::readlinkat(dir, path.c_str(), target, sizeof target);
+    if (size < ssize_t{sizeof target}) return std::string(target, size < 0 ? 0 : size_t(size));
+    errno = ENAMETOOLONG;
+    return {};
+}
 
 Result<UniqueFd> open_at(int dir, const std::string& path, int flags, unsigned mode) {
     UniqueFd fd(::openat(dir, path.c_str(), flags | O_CLOEXEC, mode));

@@ -2,6 +2,8 @@
 // appear; locks.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -15,6 +17,9 @@ namespace pinfold {
 
 // openat() with O_CLOEXEC; the error names the path.
 Result<UniqueFd> open_at(int dir, const std::string& path, int flags, unsigned mode = 0);
+
+// What a symbolic link says. Empty, with errno, where it cannot be read, or is as long as no path can be.
+std::string link_target(const std::string& path, int dir = AT_FDCWD);
 
 // For files of the kernel and of our own. What others have made may be anything, of any size: that is for the functions
 // below.

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <utility>
 
 #include "base/fs.hpp"
@@ -93,9 +92,7 @@ bool is_same_file(const char* one, const char* other) {
 }  // namespace
 
 std::string own_path() {
-    char link[PATH_MAX];
-    const ssize_t length = ::readlink(kOwnBinary, link, sizeof link);
-    const std::string path(link, length > 0 ? size_t(length) : 0);
+    const std::string path = link_target(kOwnBinary);
     if (is_same_file(path.c_str(), kOwnBinary)) return path;
     const Result<std::string> arguments = read_file("/proc/self/cmdline");
     return arguments ? arguments->substr(0, arguments->find('\0')) : std::string();

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <iterator>
 #include <memory>
@@ -329,11 +328,9 @@ Result<bool> is_mounted(const std::string& path, long magic) {
 
 // Controllers that share a hierarchy are links to where it is mounted: cpu -> cpu,cpuacct.
 std::string follow(const std::string& path) {
-    char target[PATH_MAX];
-    const ssize_t size = ::readlink(path.c_str(), target, sizeof target);
-    if (size <= 0) return path;
-    const std::string_view name(target, size_t(size));
-    return name.starts_with('/') ? std::string(name) : concat(kPure, '/', name);
+    const std::string target = link_target(path);
+    if (target.empty()) return path;
+    return target.starts_with('/') ? target : concat(kPure, '/', target);
 }
 
 Result<StringMap> find_v1() {

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <memory>
 
 #include "base/fs.hpp"
@@ -37,10 +36,9 @@ Result<Directory> list(const Node& node) {
 }
 
 Result<std::string> target_of(const Node& node) {
-    char target[PATH_MAX];
-    const ssize_t length = ::readlinkat(node.fd, "", target, sizeof target);
-    if (length < 0) return errno_error(concat("read link ", quoted(node.path)));
-    return std::string(target, size_t(length));
+    std::string target = link_target("", node.fd);
+    if (target.empty()) return errno_error(concat("read link ", quoted(node.path)));
+    return target;
 }
 
 Result<void> send_pieces(const NextPiece& next, CopyBudget& budget, const Stream& to) {

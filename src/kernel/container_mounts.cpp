@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -189,10 +188,8 @@ Result<void> apply_remount(const RootFd& root, const MountRequest& request) {
 // A descriptor that was opened before the clone leads to a mount of the parent's namespace, of which a child in its own
 // can clone nothing. It can by the file's name, which may lead elsewhere by now: it has to be that file still.
 Result<UniqueFd> clone_by_name(const std::string& descriptor, bool recursive) {
-    char path[PATH_MAX];
-    const ssize_t length = ::readlink(descriptor.c_str(), path, sizeof path);
-    if (length < 0) return errno_error("find the name of the source");
-    const std::string name(path, size_t(length));
+    const std::string name = link_target(descriptor);
+    if (name.empty()) return errno_error("find the name of the source");
     UniqueFd tree = TRY(clone_tree(AT_FDCWD, name, recursive));
     struct stat wanted {};
     struct stat found {};

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <memory>
 #include <string>
 
@@ -63,11 +62,9 @@ Result<void> copy_regular(const Entry& entry) {
 }
 
 Result<void> copy_symlink(const Entry& entry) {
-    char target[PATH_MAX];
-    const ssize_t length = ::readlinkat(entry.source.get(), "", target, sizeof target - 1);
-    if (length < 0) return errno_error(concat("read link ", entry.name));
-    target[length] = '\0';
-    if (::symlinkat(target, entry.to, entry.name.c_str()) != 0) return errno_error(concat("link ", entry.name));
+    const std::string target = link_target("", entry.source.get());
+    if (target.empty()) return errno_error(concat("read link ", entry.name));
+    if (::symlinkat(target.c_str(), entry.to, entry.name.c_str()) != 0) return errno_error(concat("link ", entry.name));
     return {};
 }
 

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <climits>
 
+#include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "kernel/syscalls.hpp"
 
@@ -57,11 +57,9 @@ Result<SplitPath> split_name(std::string_view path) {
 }
 
 Result<std::string> read_link(int dir, const std::string& name) {
-    char target[PATH_MAX];
-    const ssize_t length = ::readlinkat(dir, name.c_str(), target, sizeof target);
-    if (length < 0) return errno_error(concat("read link ", name));
-    if (size_t(length) == sizeof target) return errno_error(ENAMETOOLONG, concat("read link ", name));
-    return std::string(target, size_t(length));
+    std::string target = link_target(name, dir);
+    if (target.empty()) return errno_error(concat("read link ", name));
+    return target;
 }
 
 Result<void> make_entry(int dir, const std::string& name, bool directory) {

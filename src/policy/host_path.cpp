@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
@@ -35,12 +34,9 @@ Result<struct stat> status_of(int fd) {
 }
 
 Result<std::string> name_of(int fd) {
-    char name[PATH_MAX];
-    const ssize_t length = ::readlink(concat("/proc/self/fd/", fd).c_str(), name, sizeof name);
-    if (length < 0) return errno_error("read its name in /proc/self/fd");
-    std::string path(name, size_t(length));
-    if (!path.starts_with('/') || path.size() == sizeof name)
-        return plain_error("it has no path in this mount namespace");
+    std::string path = link_target(concat("/proc/self/fd/", fd));
+    if (path.empty()) return errno_error("read its name in /proc/self/fd");
+    if (!path.starts_with('/')) return plain_error("it has no path in this mount namespace");
     return path;
 }
 

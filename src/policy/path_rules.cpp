@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "kernel/credentials.hpp"
 #include "pinfold/mount_policy.hpp"
@@ -57,12 +58,6 @@ std::vector<std::string> homes() {
 std::string working_directory() {
     char path[PATH_MAX];
     return ::getcwd(path, sizeof path) == nullptr ? "" : path;
-}
-
-std::string link_target(const std::string& path) {
-    char target[PATH_MAX];
-    const ssize_t size = ::readlink(path.c_str(), target, sizeof target);
-    return size <= 0 ? "" : std::string(target, size_t(size));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "process/pause_point.hpp"
 
@@ -17,9 +18,7 @@ namespace {
 
 // Of a descriptor that came from the child's side: somebody else may have put another thing in its place.
 Result<void> require_kind(int fd, std::string_view kind) {
-    char link[64];
-    const ssize_t length = ::readlink(concat("/proc/self/fd/", fd).c_str(), link, sizeof link);
-    if (length > 0 && std::string_view(link, size_t(length)) == kind) return {};
+    if (link_target(concat("/proc/self/fd/", fd)) == kind) return {};
     return plain_error(concat("a descriptor of the process that was started is no ", kind));
 }
 

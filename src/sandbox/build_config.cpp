@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 
 #include "base/fs.hpp"
 #include "base/sha256.hpp"
@@ -26,10 +25,9 @@ constexpr uint64_t kSmallRoot = 4 * kMegabyte;  // for mount points and a few fi
 
 // Where a descriptor leads to.
 Result<std::string> path_of(const UniqueFd& fd) {
-    char path[PATH_MAX];
-    const ssize_t size = ::readlink(concat("/proc/self/fd/", fd.get()).c_str(), path, sizeof path);
-    if (size <= 0 || size == sizeof path) return errno_error("read the name of an opened directory");
-    return std::string(path, size_t(size));
+    std::string path = link_target(concat("/proc/self/fd/", fd.get()));
+    if (path.empty()) return errno_error("read the name of an opened directory");
+    return path;
 }
 
 // "UID[:GID]"

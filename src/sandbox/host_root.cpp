@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <climits>
 #include <memory>
 
 #include "base/fs.hpp"
@@ -27,12 +26,6 @@ constexpr const char* kCopiedFromEtc[] = {"services", "protocols", "mime.types"}
 constexpr size_t kMostCopied = size_t{4} << 20;
 constexpr const char* kEmptyDirectories[] = {"dev", "proc",    "tmp", "usr",    "workspace",
                                              "etc", "etc/ssl", "var", "var/tmp"};
-
-std::string link_target(const std::string& path) {
-    char target[PATH_MAX];
-    const ssize_t size = ::readlink(path.c_str(), target, sizeof target);
-    return size <= 0 ? "" : std::string(target, size_t(size));
-}
 
 bool exists(const std::string& path) {
     struct stat info {};

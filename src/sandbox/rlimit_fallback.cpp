@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <set>
 
 #include "base/fs.hpp"
@@ -116,9 +115,7 @@ std::string disk_size(pid_t pid, bool writable_root) {
 
 template <class Process>
 std::string network_namespace(const Process& process) {
-    char name[64];
-    const ssize_t size = ::readlink(concat("/proc/", process, "/ns/net").c_str(), name, sizeof name);
-    return size <= 0 ? "" : std::string(name, size_t(size));
+    return link_target(concat("/proc/", process, "/ns/net"));
 }
 
 }  // namespace
