@@ -84,30 +84,36 @@ bool is_watched(const ExecOptions& options) {
     return !options.timeout.empty() || !options.result.empty() || !options.output_limit.empty() || options.capture;
 }
 
-Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const ExecOptions& options,
-                        const ChildOptions& child, const AuditTrail& trail) {
-    if (child.detach || plan.process.terminal || !options.cgroup.empty()) {
-        return plain_error("--timeout, --result, --capture and --output-limit exclude --detach, --tty and --cgroup");
-    }
-    const ResultFile file = TRY(ResultFile::open(options.result));
+// What the options ask for, told before anything is looked for in the container's name.
+Result<ExecWatch> make_watch(const ExecOptions& options) {
     ExecWatch watch;
     if (!options.timeout.empty()) {
         watch.timeout = parse_duration(options.timeout);
         if (!watch.timeout || watch.timeout->count() <= 0)
             return plain_error(concat("--timeout ", quoted(options.timeout), ": expected a time, as in 10s"));
     }
-    watch.streams.input = input_without_terminal();
     watch.streams.capture = options.capture || options.result == "-";
     watch.streams.output_limit = TRY(output_limit(options.output_limit, watch.streams.capture));
+    TRY(check_capture(options.capture, options.result));
+    return watch;
+}
+
+Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const ExecOptions& options, ExecWatch watch,
+                        const CommandLine& line, const AuditTrail& trail) {
+    if (options.child.detach || plan.process.terminal || !options.cgroup.empty()) {
+        return plain_error("--timeout, --result, --capture and --output-limit exclude --detach, --tty and --cgroup");
+    }
+    watch.streams.input = input_without_terminal();
     watch.on_receipt = require_and_log(trail, options.id);
-    const SandboxResult result = run_exec_job(plan, state, child, watch);
+    const SandboxResult result = run_exec_job(plan, state, with_cache(options.child, line.global), watch);
     log_result(trail, options.id, result, Ended::exec);
-    return conclude(result, file);
+    return conclude(result, line);
 }
 
 }  // namespace
 
 Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
+    const ExecWatch watch = TRY(make_watch(options));
     const ContainerState state = TRY(load_state(line.global.root, options.id));
     TRY(check_operation(options.ignore_paused ? Operation::exec_ignoring_pause : Operation::exec, state));
     TRY(check_rights(options, state, line));
@@ -123,8 +129,7 @@ Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     const AuditTrail trail = TRY(open_audit(line));
     const auto exec = [&]() -> Result<int> {
         mark_use(line.global.root, options.id);
-        if (is_watched(options))
-            return run_watched(plan, state, options, with_cache(options.child, line.global), trail);
+        if (is_watched(options)) return run_watched(plan, state, options, watch, line, trail);
         const ChildOptions child = with_cache(options.child, line.global);
         const ExecRequest request{.plan = plan,
                                   .state = state,

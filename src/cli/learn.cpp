@@ -36,7 +36,7 @@ void tell_denied(const std::vector<DeniedCall>& calls) {
 
 Result<int> verb_seccomp_learn(const SeccompLearnOptions& options, const CommandLine& line) {
     const bool to_stdout = options.output.empty();
-    const ResultFile file = TRY(ResultFile::open(to_stdout ? "-" : options.output, "-o"));
+    ResultFile file = TRY(ResultFile::open(to_stdout ? "-" : options.output, "-o"));
     const std::optional<Profile> earlier = TRY_IN("-o", load_earlier(options.output));
     SandboxOptions wanted = options;
     wanted.capture = to_stdout;  // or the program's words would be mixed with the profile

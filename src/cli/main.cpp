@@ -10,8 +10,10 @@
 #include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cli/parse_arguments.hpp"
+#include "cli/result_file.hpp"
 #include "policy/verbs.hpp"
 #include "sandbox/build_config.hpp"
+#include "sandbox/classify.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
@@ -32,7 +34,7 @@ Result<void> check_bound_caller(const CommandLine& line) {
 
 Result<void> take_through(Gate& gate, CommandLine& line) {
     TRY(gate.add(line.global.policy));
-    TRY(gate.check_verb());
+    if (!line.words.empty()) TRY(gate.check_verb());  // none: there is only an error to be told
     for (const NamedPath& named : line.paths) {
         // The default root was not named by the caller.
         if (named.use == PathUse::state_root && line.global.root_is_default) continue;
@@ -60,6 +62,41 @@ Result<Gate> admit(CommandLine& line) {
 // Whether the caller, root or an engine, may name what it likes, whatever the policy says of the verb.
 bool is_free(const CommandLine& line) { return !has_borrowed_rights() && is_engine_verb(line.words); }
 
+Result<int> carry_out(const CommandLine& line) {
+    if (line.result != nullptr) *line.result_file = TRY(ResultFile::open(*line.result));
+    return line.verb(line);
+}
+
+// Where the line as a whole was refused, --result alone may still be allowed. --policy may be what is wrong.
+Result<ResultFile> open_result_alone(const CommandLine& line, std::string path) {
+    Gate gate = TRY(Gate::open(line.words));
+    [[maybe_unused]] const Result<void> added = gate.add(line.global.policy);
+    TRY(gate.check_verb());
+    TRY(gate.admit("--result", PathUse::entry, path));
+    return ResultFile::open(path);
+}
+
+// Whoever reads the file would take the result of an earlier job for this one's.
+void write_failure(const CommandLine& line, const std::string& path, const Error& error) {
+    ResultFile& file = *line.result_file;
+    if (path.empty() || file.was_written()) return;
+    if (!file.is_open()) {
+        Result<ResultFile> alone = open_result_alone(line, path);
+        if (!alone) return;  // the error is about that, or a policy forbids it
+        file = std::move(*alone);
+    }
+    const Result<void> written = file.write(to_json(failed_result(error)));
+    if (!written) log_warning(concat("--result: ", written.error().message));
+}
+
+// The one place where a failure is told: to the reader of the result, to the log and the terminal, by the exit code.
+int fail(const CommandLine& line, const std::string& result, Error error) {
+    if (line.gate != nullptr) error.message = line.gate->in_callers_words(std::move(error.message));
+    write_failure(line, result, error);
+    log_error(line.title.empty() ? error : std::move(error).within(line.title));
+    return line.failure;
+}
+
 }  // namespace
 
 }  // namespace pinfold
@@ -75,18 +112,17 @@ int main(int argc, char** argv) {
     // What is larger than a file may be (RLIMIT_FSIZE) is an error of write(), which can be told.
     ::signal(SIGXFSZ, SIG_IGN);
     CommandLine line;
+    ResultFile file;
+    line.result_file = &file;
     if (const std::optional<int> exit_code = parse_arguments(argc, argv, line)) return *exit_code;
 
+    const std::string named_result = line.result != nullptr ? *line.result : "";  // before the gate opens it
     Result<Gate> gate = admit(line);
     line.gate = gate ? &*gate : nullptr;
     // A log that did not get through is not written to, not even with the reason why.
     Result<void> opened = gate || is_free(line) ? open_log(line.global.log) : Result<void>();
     Result<int> result = !opened ? Result<int>(std::move(opened).error())
-                         : gate  ? line.verb(line)
+                         : gate  ? carry_out(line)
                                  : Result<int>(std::move(gate).error());
-    if (result) return *result;
-    Error error = std::move(result).error().within(line.title);
-    if (line.gate != nullptr) error.message = line.gate->in_callers_words(std::move(error.message));
-    log_error(error);
-    return line.failure;
+    return result ? *result : fail(line, named_result, std::move(result).error());
 }

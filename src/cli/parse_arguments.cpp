@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "base/strings.hpp"
@@ -339,8 +340,10 @@ void add_audit_show_options(const Arguments& verb, AuditOptions& options) {
 }
 
 // Not one that a program is likely to end with: callers tell the two apart by it.
-constexpr int kExecFailed = 255;
-constexpr int kSandboxFailed = 125;
+int failure_of(std::string_view verb) {
+    if (verb == "exec") return 255;
+    return verb == "sandbox" || verb == "seccomp learn" ? 125 : 1;
+}
 
 using Id = std::string;
 void add_nothing(const Arguments&, std::monostate&) {}
@@ -408,10 +411,10 @@ void add_verb(CLI::App& verb, CommandLine& line) {
     verb.callback([&verb, &line, options, paths] {
         if constexpr (kTakesArguments) options->args = without_mark(verb.remaining());
         if constexpr (requires { options->args; } && !std::same_as<Options, PsOptions>) refuse_option(verb.remaining());
-        if constexpr (std::same_as<Options, ExecOptions>) line.failure = kExecFailed;
-        if constexpr (std::derived_from<Options, SandboxOptions>) line.failure = kSandboxFailed;
+        if constexpr (requires { options->result; }) line.result = &options->result;
         const std::string id = id_of(*options);
         line.words = words_of(verb);
+        line.failure = failure_of(line.words);
         line.title = id.empty() ? line.words : concat(verb.get_name(), " ", pinfold::quoted(id));
         line.target = id;
         if constexpr (std::same_as<Options, CpOptions>) name_sides(*options, *paths, line.target);
@@ -477,14 +480,158 @@ void add_verbs(CLI::App& app, const std::vector<std::string_view>& words, Comman
     }
 }
 
-// Help, or what is wrong; that repeats words of the caller's, which may hold anything.
-int report(const CLI::App& app, const CLI::ParseError& error) {
+// How many letters have to be put in, left out or replaced to make one word of the other.
+size_t edit_distance(std::string_view one, std::string_view other) {
+    std::vector<size_t> row(other.size() + 1);
+    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (size_t i = 0; i < one.size(); ++i) {
+        size_t diagonal = std::exchange(row[0], i + 1);
+        for (size_t j = 0; j < other.size(); ++j) {
+            const size_t replaced = diagonal + (one[i] == other[j] ? 0 : 1);
+            diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+        }
+    }
+    return row[other.size()];
+}
+
+std::string_view without_dashes(std::string_view word) {
+    return word.substr(std::min(word.find_first_not_of('-'), word.size()));
+}
+
+// The word that was probably meant, or nothing.
+std::string nearest(std::string_view word, const std::vector<std::string>& known) {
+    word = without_dashes(word);
+    size_t least = word.size() < 3 ? 1 : std::min<size_t>(word.size() / 2, 2) + 1;
+    std::string best;
+    for (const std::string& one : known) {
+        const size_t distance = edit_distance(word, without_dashes(one));
+        if (distance < least) best = one;
+        least = std::min(least, distance);
+    }
+    return best;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    return names;
+}
+
+// The verb that the words got to; the program itself where they did not name one.
+const CLI::App& verb_of(const CLI::App& app) {
+    const std::vector<CLI::App*> named = app.get_subcommands();
+    return named.empty() ? app : verb_of(*named.back());
+}
+
+std::string help_of(const CLI::App& verb) {
+    return concat("pinfold ", verb.get_parent() ? words_of(verb) + " " : "", "--help lists what there is");
+}
+
+std::string meant_or_help(const std::string& meant, const CLI::App& verb) {
+    return meant.empty() ? help_of(verb) : concat("did you mean ", meant, "?");
+}
+
+// `at` is where the option stands: the verb, or before it the program itself.
+Error unknown_option(const std::string& word, const CLI::App& at, const CLI::App& app, const CLI::App& verb) {
+    const std::string name = word.substr(0, word.find('='));
+    Error error = plain_error(concat("unknown option ", pinfold::quoted(name)));
+    if (&at != &app && app.get_option_no_throw(name) != nullptr)
+        return std::move(error).with_hint("it is one of the global options: put it before the verb");
+    if (&at == &app && verb.get_option_no_throw(name) != nullptr)
+        return std::move(error).with_hint(concat("it is an option of ", words_of(verb), ": put it behind the verb"));
+    return std::move(error).with_hint(meant_or_help(nearest(name, option_names(at)), at));
+}
+
+Error unknown_verb(const std::string& word, const CLI::App& above) {
+    std::vector<std::string> known;
+    if (above.get_parent() == nullptr) {
+        known = {"--help", "--version"};
+        for (const Verb& verb : kVerbs) known.push_back(verb.name);
+    } else {
+        for (const CLI::App* verb : above.get_subcommands([](const CLI::App*) { return true; }))
+            known.push_back(verb->get_name());
+    }
+    return plain_error(concat("unknown verb ", pinfold::quoted(word)))
+        .with_hint(meant_or_help(nearest(word, known), above));
+}
+
+// An option that has taken the end of the options for its value.
+const CLI::Option* option_without_value(const CLI::App& app) {
+    for (const CLI::Option* option : app.get_options()) {
+        const auto& values = option->results();
+        if (std::ranges::find(values, kMark) != values.end()) return option;
+    }
+    return nullptr;
+}
+
+bool is_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+
+// What is wrong with the words, in ours where CLI11's do not help.
+Error mistake(const CLI::App& app, const std::string& complaint) {
+    const CLI::App& verb = verb_of(app);
+    for (const CLI::App* one : {&verb, &app}) {
+        if (const CLI::Option* option = option_without_value(*one))
+            return plain_error(concat(option->get_name(), " needs a value")).with_hint(help_of(verb));
+    }
+    for (const CLI::App* at : {&verb, &app}) {
+        const std::vector<std::string> words = at->remaining();
+        if (words.empty()) continue;
+        if (is_option(words[0])) return unknown_option(words[0], *at, app, verb);
+        if (at->get_require_subcommand_min() > 0 && words[0] != kMark) return unknown_verb(words[0], *at);
+    }
+    if (verb.get_require_subcommand_min() > 0) return plain_error("a verb is required").with_hint(help_of(verb));
+    return plain_error(complaint).with_hint(help_of(verb));
+}
+
+std::string last_value(const CLI::App& app, const char* name) {
+    const CLI::Option* option = app.get_option_no_throw(name);
+    return option == nullptr || option->empty() ? "" : option->results().back();
+}
+
+// What --result names, also behind a mistyped option. But not where that may have been the program's: a word that could
+// be its name ends the search, unless it is the value of what was probably meant.
+std::string named_result(const CLI::App& verb) {
+    std::string result = last_value(verb, "--result");
+    if (verb.get_option_no_throw("--result") == nullptr) return result;
+    const std::vector<std::string> words = verb.remaining();
+    for (size_t i = 0; i < words.size() && is_option(words[i]); ++i) {
+        const size_t equals = words[i].find('=');
+        const std::string name = words[i].substr(0, equals);
+        const CLI::Option* option = verb.get_option_no_throw(name);
+        if (option == nullptr) option = verb.get_option_no_throw(nearest(name, option_names(verb)));
+        std::string value = equals == name.npos ? "" : words[i].substr(equals + 1);
+        const bool takes_next = equals == name.npos && option != nullptr && option->get_expected_max() > 0;
+        if (takes_next && i + 1 < words.size()) value = words[++i];
+        if (name == "--result" && value != kMark) result = value;
+    }
+    return result;
+}
+
+// A line whose verb is to fail: so main tells of it as of any failure, and takes through the gate what it writes to.
+void fail_with(Error error, const CLI::App& app, CommandLine& line) {
+    const CLI::App& verb = verb_of(app);
+    auto result = std::make_shared<std::string>(named_result(verb));
+    line.words = verb.get_parent() ? words_of(verb) : "";
+    line.title = line.words;
+    line.target.clear();
+    line.failure = failure_of(line.words);
+    line.global = {};
+    line.global.root = default_state_root();
+    line.global.log = {.file = last_value(app, "--log"), .json = last_value(app, "--log-format") == "json"};
+    line.global.policy = last_value(app, "--policy");
+    line.paths = {{"--log", PathUse::append, &line.global.log.file}, {"--result", PathUse::entry, result.get()}};
+    line.result = result.get();
+    line.verb = [error = std::move(error), result](const CommandLine&) -> Result<int> { return error; };
+}
+
+// Names and words of the caller's may be in it.
+int print_answer(const CLI::App& app, const CLI::Success& answer) {
     std::ostringstream out;
-    std::ostringstream err;
-    const int status = app.exit(error, out, err);
+    app.exit(answer, out, out);
     std::cout << printable(out.str(), kLineEnds) << std::flush;
-    std::cerr << printable(err.str(), kLineEnds) << std::flush;
-    return status == 0 ? 0 : 1;
+    return 0;
 }
 
 }  // namespace
@@ -501,8 +648,11 @@ std::optional<int> parse_arguments(int argc, char** argv, CommandLine& line) {
         std::vector<std::string> words = mark_end_of_options(argc, argv);
         std::ranges::reverse(words);  // as CLI11 wants them
         app.parse(std::move(words));
+        if (option_without_value(app) || option_without_value(verb_of(app))) fail_with(mistake(app, ""), app, line);
+    } catch (const CLI::Success& answer) {
+        return print_answer(app, answer);
     } catch (const CLI::ParseError& error) {
-        return report(app, error);
+        fail_with(mistake(app, error.what()), app, line);
     }
     return std::nullopt;
 }

@@ -7,8 +7,8 @@
 
 namespace pinfold {
 
-// The exit code, where help, a version or a mistake was all there was to print. The line keeps its place: it has
-// pointers to its own values.
+// The exit code, where help or a version was all there was to print. Of words that make no sense the line has a verb
+// that fails with what is wrong. It keeps its place: it has pointers to its own values.
 std::optional<int> parse_arguments(int argc, char** argv, CommandLine& line);
 
 }  // namespace pinfold

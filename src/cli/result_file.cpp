@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
@@ -11,6 +12,21 @@
 #include "sandbox/output.hpp"
 
 namespace pinfold {
+
+namespace {
+
+// Whether a file can be made here, and take the place of the old one. It is not kept: a pinfold that starts itself
+// again would leave its name behind where it has one.
+Result<void> check_replaceable(int directory, const struct stat* old) {
+    TRY(NewFile::create(directory, 0666));
+    struct stat place {};
+    if (old == nullptr || ::fstat(directory, &place) != 0 || (place.st_mode & S_ISVTX) == 0) return {};
+    const uid_t self = ::geteuid();
+    if (self == 0 || self == old->st_uid || self == place.st_uid) return {};
+    return plain_error("belongs to another user, and its directory lets nobody else replace it");
+}
+
+}  // namespace
 
 Result<ResultFile> ResultFile::open(const std::string& path, std::string_view option) {
     ResultFile file;
@@ -22,16 +38,19 @@ Result<ResultFile> ResultFile::open(const std::string& path, std::string_view op
     if (file.name_.empty()) return plain_error(concat(option, " ", quoted(path), ": is a directory"));
     struct stat old {};
     const bool exists = ::fstatat(file.directory_.get(), file.name_.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
-    if (!exists || S_ISREG(old.st_mode)) return file;
-    return plain_error(concat(option, " ", quoted(path), ": is no file, and would be replaced by one"))
-        .with_hint("for standard output: --result -");
+    if (exists && !S_ISREG(old.st_mode))
+        return plain_error(concat(option, " ", quoted(path), ": is no file, and would be replaced by one"))
+            .with_hint("for standard output: --result -");
+    TRY_IN(concat(option, " ", quoted(path)), check_replaceable(file.directory_.get(), exists ? &old : nullptr));
+    return file;
 }
 
-Result<void> ResultFile::write(const std::string& text) const {
+Result<void> ResultFile::write(const std::string& text) {
     return write([&](const TextSink& sink) { return sink(text); });
 }
 
-Result<void> ResultFile::write(const std::function<Result<void>(const TextSink&)>& tell) const {
+Result<void> ResultFile::write(const std::function<Result<void>(const TextSink&)>& tell) {
+    written_ = true;
     if (to_stdout_) return tell(print);
     if (!directory_) return {};
     // A job that can write to the directory finds no name there that it could take first, and a kill leaves none.
@@ -40,10 +59,16 @@ Result<void> ResultFile::write(const std::function<Result<void>(const TextSink&)
     return file.commit(name_);
 }
 
-Result<int> conclude(const SandboxResult& result, const ResultFile& file) {
-    TRY_IN("--result", file.write([&](const TextSink& sink) { return write_json(result, sink); }));
+Result<int> conclude(SandboxResult result, const CommandLine& line) {
+    result.error = line.gate->in_callers_words(std::move(result.error));
+    TRY_IN("--result", line.result_file->write([&](const TextSink& sink) { return write_json(result, sink); }));
     if (!result.error.empty()) return Error{0, result.error, result.hint};
     return exit_code_of(result);
+}
+
+Result<void> check_capture(bool capture, const std::string& result) {
+    if (!capture || !result.empty()) return {};
+    return plain_error("--capture: what it prints would be lost").with_hint("say by --result where it is to go");
 }
 
 Result<uint64_t> output_limit(const std::string& text, bool capture) {

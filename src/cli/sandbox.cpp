@@ -128,12 +128,12 @@ Result<SandboxJob> make_job(const SandboxOptions& options, const Gate& gate) {
 }
 
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line) {
-    const ResultFile file = TRY(ResultFile::open(options.result));
     const SandboxJob job = TRY(make_job(options, *line.gate));
+    TRY(check_capture(options.capture, options.result));
     const SandboxSetting setting{line.global.root, line.global.cgroup_manager, line.gate->policies(), line.global.audit,
                                  line.argv};
     if (options.detach) return start_and_tell(job, setting, line);
-    return conclude(run_job(job, setting), file);
+    return conclude(run_job(job, setting), line);
 }
 
 Result<int> verb_prune(const PruneOptions& options, const CommandLine& line) {

@@ -16,6 +16,8 @@
 
 namespace pinfold {
 
+class ResultFile;
+
 struct GlobalOptions {
     std::string root;  // of the state directories
     bool root_is_default = true;
@@ -36,11 +38,13 @@ struct NamedPath {
 struct CommandLine {
     GlobalOptions global;
     char** argv = nullptr;
-    std::string words;             // of the verb: "run", "seccomp show"
-    std::string target;            // the container that it is about; empty: none
-    std::vector<NamedPath> paths;  // what main takes through the gate before the verb begins
-    const Gate* gate = nullptr;    // that main has opened
-    std::string title;             // "run 'web'": what an error begins with
+    std::string words;                  // of the verb: "run", "seccomp show"
+    std::string target;                 // the container that it is about; empty: none
+    std::vector<NamedPath> paths;       // what main takes through the gate before the verb begins
+    const Gate* gate = nullptr;         // that main has opened
+    std::string* result = nullptr;      // what --result names, of a verb that has it
+    ResultFile* result_file = nullptr;  // main's: opened before the verb begins, if it is named
+    std::string title;                  // "run 'web'": what an error begins with
     std::function<Result<int>(const CommandLine&)> verb;
     int failure = 1;  // the exit code that says so
 };

@@ -217,7 +217,7 @@ TEST_CASE("job streams: what is kept has a bound that no option lifts") {
             CHECK_MESSAGE(ended.err.find(told) != std::string::npos, ended.err);
         }
     }
-    CHECK(run_job(bundle, {{"--capture", "--output-limit", "256m"}, {"true"}, {}}).status == 0);
+    CHECK(run_job(bundle, {{"--result", "-", "--output-limit", "256m"}, {"true"}, {}}).status == 0);
     CHECK(run_job(bundle, {{"--output-limit", "100g"}, {"true"}, {}}).status == 0);
 }
 

@@ -193,5 +193,5 @@ TEST_CASE("seccomp show and diff: refusals") {
                   "pinfold: seccomp show: there is no seccomp profile 'moderate', only ");
     check_refused(seccomp({"diff", "default", "./nowhere.json"}), "pinfold: seccomp diff: ");
     check_refused(seccomp({"diff", "default"}), "OTHER is required");
-    check_refused(seccomp({}), "subcommand is required");
+    check_refused(seccomp({}), "a verb is required");
 }

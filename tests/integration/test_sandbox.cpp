@@ -1,5 +1,6 @@
 // `sandbox`: what a friendly job sees, and what is told of it.
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 
@@ -251,6 +252,89 @@ TEST_CASE("sandbox: what is wrong is told before anything is made") {
     CHECK(judged.result["error"] != "");
 }
 
+TEST_CASE("sandbox: whatever is wrong, the result tells of it, and none of an earlier job stays") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const std::string result = bundle.host() / "result";
+    const std::string log = bundle.host() / "log";
+    const auto check_told = [&](std::vector<std::string> words, int status, const std::string& told) {
+        write_text(result, "of an earlier job");
+        words = bundle.verb(words);
+        words.insert(words.begin() + 1, {"--log", log, "--log-format", "json"});
+        const Ended ended = run_program(words);
+        CAPTURE(told);
+        CHECK(ended.status == status);
+        CHECK_MESSAGE(ended.err.starts_with("pinfold: "), ended.err);
+        CHECK_MESSAGE(ended.err.find(told) != std::string::npos, ended.err);
+        const json written = json::parse(read_text(result), nullptr, false);
+        REQUIRE_MESSAGE(written.is_object(), read_text(result));
+        CHECK(written["status"] == "setup_failed");
+        CHECK_MESSAGE(written["error"].get<std::string>().find(told) != std::string::npos, written.dump());
+        if (words[7] == "--policy") return;  // what it says of the log is not known
+        const json logged = json::parse(read_text(log), nullptr, false);
+        CHECK_MESSAGE(logged["msg"].get<std::string>().find(told) != std::string::npos, logged.dump());
+        fs::remove(log);
+    };
+    check_told({"sandbox", "--result", result, "--lang", "python", "/nonexistent.py"}, 125, "--lang");
+    check_told({"sandbox", "--memory", "foo", "--result", result, "--", "true"}, 125, "--memory 'foo'");
+    check_told({"sandbox", "--limits", "/nonexistent", "--result", result, "--", "true"}, 125, "--limits");
+    check_told({"sandbox", "--result", result}, 125, "nothing to run");
+    check_told({"sandbox", "--cpus", "all", "--result", result, "--", "true"}, 125, "--cpus");
+    check_told({"sandbox", "--timout", "5s", "--result", result, "--", "false"}, 125, "unknown option '--timout'");
+    check_told({"sandbox", "--detach", "--result", result}, 125, "nobody stays for --result");
+    check_told({"--policy", "/nonexistent", "sandbox", "--result", result, "--", "true"}, 125, "policy");
+    check_told({"exec", "--result", result, bundle.id(), "true"}, 255, "does not exist");
+    check_told({"exec", "--timeout", "soon", "--result", result, bundle.id(), "true"}, 255, "--timeout 'soon'");
+    check_told({"exec", "--result", result, "--tyt", bundle.id(), "true"}, 255, "unknown option '--tyt'");
+
+    // What could be the program's own file is left alone, and without a result to write, nothing is written.
+    write_text(result, "its own");
+    CHECK(verb(bundle, {"sandbox", "--debug", "true", "--result", result}).status == 125);
+    CHECK(read_text(result) == "its own");
+    const Ended printed = verb(bundle, {"sandbox", "--result", "-", "--frobnicate"});
+    CHECK(printed.status == 125);
+    CHECK(judge(printed).result["status"] == "setup_failed");
+}
+
+TEST_CASE("sandbox: a result that could not be written is refused before the program runs") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const SpawnOptions user = normal_user(bundle);
+    const std::string closed = bundle.host() / "closed";
+    const std::string shared = bundle.host() / "shared";
+    for (const std::string& directory : {closed, shared}) fs::create_directory(directory);
+    fs::permissions(closed, fs::perms(0755));
+    fs::permissions(shared, fs::perms(01777));
+    for (const std::string& directory : {closed, shared}) REQUIRE(::chown(directory.c_str(), 0, 0) == 0);
+    write_text(shared + "/taken", "");
+    const std::pair<std::string, const char*> rows[] = {{closed + "/result", "EACCES"},
+                                                        {shared + "/taken", "belongs to another user"}};
+    for (const auto& [path, told] : rows) {
+        CAPTURE(path);
+        const Ended ended = run_job(bundle, {{"--result", path}, {"echo", "it ran"}, user});
+        CHECK(ended.status == 125);
+        CHECK(ended.out == "");
+        CHECK_MESSAGE(ended.err.find(told) != std::string::npos, ended.err);
+    }
+    CHECK(run_job(bundle, {{"--result", shared + "/free"}, {"echo", "it ran"}, user}).out == "it ran\n");
+    CHECK(std::distance(fs::directory_iterator(shared), {}) == 2);
+}
+
+TEST_CASE("sandbox: nothing is captured that nobody would see") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Ended lost = run_job(bundle, {{"--capture"}, {"echo", "it ran"}, {}});
+    CHECK(lost.status == 125);
+    CHECK_MESSAGE(lost.err.find("--capture: what it prints would be lost") != std::string::npos, lost.err);
+    const DetachedSandbox box(bundle, {});
+    const Ended exec = box.exec({"--capture"}, {"echo", "it ran"});
+    CHECK(exec.status == 255);
+    CHECK_MESSAGE(exec.err.find("--capture: what it prints would be lost") != std::string::npos, exec.err);
+}
+
 TEST_CASE("sandbox: files are copied in before it starts, and out when it has ended") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
@@ -380,7 +464,7 @@ TEST_CASE("sandbox: the audit log tells what was asked for, denied, hit, copied 
     run_logged({"sandbox", "--name", bundle.id(), "--ro-bind", "/root:/x", "--", "true"});
     run_logged({"sandbox", "--name", bundle.id(), "--detach"});
     run_logged({"cp", bundle.host() / "audit.log", bundle.id() + ":/workspace/"});
-    run_logged({"exec", "--capture", bundle.id(), "unshare", "-m"});
+    run_logged({"exec", "--output-limit", "1m", bundle.id(), "unshare", "-m"});
     run_logged({"pause", bundle.id()});
     run_logged({"resume", bundle.id()});
     run_logged({"prune"});  // nothing is to go
@@ -449,7 +533,7 @@ TEST_CASE("sandbox: an unknown option is no program") {
     PINFOLD_ONLY();
     const Bundle bundle;
     const Ended ended = run_job(bundle, {{"--memroy", "64m"}, {"true"}, {}});
-    CHECK(ended.status == 1);
+    CHECK(ended.status == 125);
     CHECK(ended.err.find("--memroy") != std::string::npos);
     CHECK(run_job(bundle, {{}, {"sh", "-c", "echo $# $*", "a", "--", "-b"}, {}}).out == "2 -- -b\n");
 }

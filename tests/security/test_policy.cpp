@@ -318,6 +318,31 @@ TEST_CASE("policy: a profile of the caller's names no socket") {
     CHECK(call(job).err.find("policy") == std::string::npos);
 }
 
+TEST_CASE("policy: a line that makes no sense, or is refused, writes nowhere where others could not") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;
+    const Machine machine(Forbidden::policy());
+    const std::string allowed = machine.bundle.host() / "result";
+    for (const std::string& target : {Forbidden::secret().string(), (Forbidden::path() / "new").string()}) {
+        WITHSTANDS("--result", refused(call({"sandbox", "--nosuch", "--result", target}), "--result"));
+        WITHSTANDS("--result", refused(call({"--policy", "/nonexistent", "sandbox", "--result", target, "true"}), ""));
+        WITHSTANDS("--log", refused(call({"--log", target, "sandbox", "--nosuch"}), "--log"));
+        WITHSTANDS("--log", refused(call({"--log", target, "nosuch"}), "--log"));
+        WITHSTANDS("--result", refused(call({"exec", "--result", target, "gone", "true"}), "--result"));
+    }
+    for (const Words& words : {Words{"sandbox", "--nosuch", "--result", allowed, "--", "true"},
+                               Words{"sandbox", "--limits", Forbidden::secret(), "--result", allowed, "--", "true"},
+                               Words{"sandbox", "--ro-bind", Forbidden::path(), "--result", allowed, "--", "true"}}) {
+        write_text(allowed, "of an earlier job");
+        CHECK(call(words).status == 125);
+        const json result = json::parse(read_text(allowed), nullptr, false);
+        REQUIRE_MESSAGE(result.is_object(), words[1]);
+        CHECK(result["status"] == "setup_failed");
+        CHECK_MESSAGE(result.dump().find("/proc/self/fd") == std::string::npos, result.dump());
+    }
+}
+
 TEST_CASE("policy: a link in the caller's own directory leads nowhere") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

@@ -104,16 +104,28 @@ TEST_CASE("arguments: from the first word that is no option on, they are another
 }
 
 TEST_CASE("arguments: a mistyped option is no program's name") {
-    for (const Words& words : {Words{"exec", "web", "--tyt"}, Words{"sandbox", "--memroy", "1g", "true"},
-                               Words{"exec", "--tyt", "web", "true"}, Words{"spec", "--cpuz", "1"}}) {
-        const Parsed parsed(words);
-        CAPTURE(words[1]);
-        CHECK(parsed.exit_code == 1);
-        CHECK_MESSAGE(parsed.err.find("--") != std::string::npos, parsed.err);
-        CHECK(parsed.out.empty());
+    struct Row {
+        Words words;
+        std::string told;
+        std::string hint;
+    };
+    const Row rows[] = {
+        {{"exec", "web", "--ttz"}, "unknown option '--ttz'", "did you mean --tty?"},
+        {{"exec", "--ttz", "web", "true"}, "unknown option '--ttz'", "did you mean --tty?"},
+        {{"sandbox", "--memroy=1g", "true"}, "unknown option '--memroy'", "did you mean --memory?"},
+        {{"spec", "--cpuz", "1"}, "unknown option '--cpuz'", "did you mean --cpus?"},
+        {{"list", "-x"}, "unknown option '-x'", "pinfold list --help lists what there is"},
+        {{"sandbox", "--debug", "--", "true"}, "unknown option '--debug'", "put it before the verb"},
+        {{"--timeout", "5s", "sandbox", "true"}, "unknown option '--timeout'", "put it behind the verb"},
+    };
+    for (const Row& row : rows) {
+        const Error error = Parsed(row.words).mistake();
+        CAPTURE(row.words[1]);
+        CHECK(error.message == row.told);
+        CHECK_MESSAGE(error.hint.find(row.hint) != std::string::npos, error.hint);
     }
     // ps(1) is called with options alone.
-    CHECK_FALSE(Parsed({"ps", "web", "-o", "pid,args"}).exit_code);
+    CHECK(Parsed({"ps", "web", "-o", "pid,args"}).line.title == "ps 'web'");
 }
 
 TEST_CASE("arguments: of an option that is given twice the last counts, but lists are lists") {
@@ -146,24 +158,89 @@ TEST_CASE("arguments: what cannot be meant is refused with the option's name, be
         {{"--log-format", "xml", "list"}, "--log-format"},
         {{"--cgroup-manager", "openrc", "list"}, "--cgroup-manager"},
         {{"--rootless", "maybe", "list"}, "--rootless"},
-        {{"seccomp"}, "subcommand"},
-        {{"frobnicate"}, "subcommand"},
-        {{}, "subcommand"},
+        {{"seccomp"}, "a verb is required"},
+        {{"frobnicate"}, "unknown verb 'frobnicate'"},
+        {{"sandbx", "--", "run"}, "unknown verb 'sandbx'"},
+        {{"seccomp", "shw"}, "unknown verb 'shw'"},
+        {{}, "a verb is required"},
         {{"list", "--bundle", "x"}, "--bundle"},
+        {{"sandbox", "--network", "--", "true"}, "--network needs a value"},
+        {{"sandbox", "--memory", "--", "true"}, "--memory needs a value"},
+        {{"sandbox", "-e", "--", "true"}, "--env needs a value"},
+        {{"exec", "--", "web", "true"}, "ID needs a value"},
     };
     for (const Row& row : rows) {
         const Parsed parsed(row.words);
         CAPTURE(row.named);
-        CHECK(parsed.exit_code == 1);
-        CHECK_MESSAGE(parsed.err.find(row.named) != std::string::npos, parsed.err);
-        CHECK_FALSE(parsed.line.verb);
+        const std::string told = parsed.mistake().message;
+        CHECK_MESSAGE(told.find(row.named) != std::string::npos, told);
+        CHECK(parsed.out.empty());
+        CHECK(parsed.err.empty());
     }
 }
 
+TEST_CASE("arguments: a verb that there is not is answered with the nearest") {
+    struct Row {
+        std::string word;
+        std::string hint;
+    };
+    const Row rows[] = {{"sandbx", "did you mean sandbox?"},
+                        {"exce", "did you mean exec?"},
+                        {"help", "did you mean --help?"},
+                        {"version", "did you mean --version?"},
+                        {"ls", "pinfold --help lists what there is"},
+                        {"checkpoint", "pinfold --help lists what there is"}};
+    for (const Row& row : rows) {
+        const Error error = Parsed({row.word, "--", "true"}).mistake();
+        CHECK(error.message == "unknown verb '" + row.word + "'");
+        CHECK(error.hint == row.hint);
+    }
+}
+
+TEST_CASE("arguments: of words that make no sense, main is told where a failure is to go, and with which exit code") {
+    struct Row {
+        Words words;
+        int failure;
+        std::string result;
+    };
+    const Row rows[] = {
+        {{"sandbox", "--result", "r", "--memroy", "1g", "--", "true"}, 125, "r"},
+        {{"sandbox", "--memroy", "1g", "--result", "r", "--", "true"}, 125, "r"},
+        {{"sandbox", "--memroy=1g", "--result=r", "--", "true"}, 125, "r"},
+        {{"sandbox", "--debug", "--result", "r", "true"}, 125, "r"},
+        {{"sandbox", "--result", "r", "--network", "bridge", "true"}, 125, "r"},
+        {{"sandbox", "--result", "r", "--network", "--", "true"}, 125, "r"},
+        {{"exec", "--timout", "5s", "--result", "r", "web", "true"}, 255, "r"},
+        {{"exec", "--result", "r"}, 255, "r"},
+        // What may be the program's own is left alone.
+        {{"sandbox", "--debug", "prog", "--result", "r"}, 125, ""},
+        {{"sandbox", "--frobnicate", "prog", "--result", "r"}, 125, ""},
+        {{"sandbox", "--memroy", "1g", "prog", "--result", "r"}, 125, ""},
+        {{"sandbox", "--memroy", "1g", "--", "--result", "r"}, 125, ""},
+        {{"sandbox", "--frobnicate", "--", "--result", "r"}, 125, ""},
+        {{"seccomp", "learn", "--frobnicate", "true"}, 125, ""},
+        {{"list", "--result", "r"}, 1, ""},
+        {{"sandbx", "--result", "r"}, 1, ""},
+    };
+    for (const Row& row : rows) {
+        const Parsed parsed(row.words);
+        CAPTURE(row.words[1]);
+        CHECK(parsed.mistake().message != "nothing is wrong");
+        CHECK(parsed.line.failure == row.failure);
+        REQUIRE(parsed.line.result);
+        CHECK(*parsed.line.result == row.result);
+    }
+    const Parsed logged({"--log", "/l", "--log-format", "json", "--policy", "/p", "exec", "--tyt", "web", "true"});
+    CHECK(logged.line.global.log.file == "/l");
+    CHECK(logged.line.global.log.json);
+    CHECK(logged.line.global.policy == "/p");
+    REQUIRE(find_path(logged, "--log"));
+    REQUIRE(find_path(Parsed({"exec", "--tyt", "--result", "r"}), "--result"));
+}
+
 TEST_CASE("arguments: words of the caller's cannot write to a terminal what they like") {
-    const Parsed parsed({"list", "\x1b[2J"});
-    CHECK(parsed.exit_code == 1);
-    CHECK(parsed.err.find('\x1b') == std::string::npos);
+    const Parsed parsed({"\x1b[2J"});  // what it has of other words is the logger's to make printable
+    CHECK(parsed.mistake().message.find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("arguments: help and version are answers, not failures") {

@@ -58,6 +58,12 @@ Parsed::Parsed(std::vector<std::string> words) : words_(std::move(words)) {
     err = to_err.str();
 }
 
+Error Parsed::mistake() const {
+    REQUIRE_FALSE(exit_code);
+    const Result<int> called = line.verb(line);
+    return called ? plain_error("nothing is wrong") : called.error();
+}
+
 void Parsed::call() const {
     REQUIRE_MESSAGE(!exit_code, err);
     const Result<int> called = line.verb(line);

@@ -32,6 +32,9 @@ public:
         return recorded<Options>().value();
     }
 
+    // What is wrong with the words.
+    Error mistake() const;
+
     std::optional<int> exit_code;  // nothing: there is a verb to be called
     CommandLine line;
     std::string out;
