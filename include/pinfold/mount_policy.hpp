@@ -1,7 +1,6 @@
 // Which of the host's files a sandbox may be given: plain rules, and the check that opens a path by them.
 #pragma once
 
-#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -34,8 +33,9 @@ struct MountPolicy {
 
 enum class Access : uint8_t { read, write };
 
-// Of the error where a rule refused; the message names the rule.
-inline constexpr int kPolicyRefusal = EPERM;
+// Of the error where a rule refused; the message names the rule. No errno: the kernel's refusals are none of a
+// policy's.
+inline constexpr int kPolicyRefusal = 1 << 16;
 
 // An O_PATH descriptor of what the path leads to, all links followed, if every policy allows it. The decision is made
 // on the descriptor: use that (/proc/self/fd/N), never the path again, which may lead elsewhere by now.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "audit/head.hpp"
@@ -14,11 +15,25 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "json/json.hpp"
 #include "pinfold/unique_fd.hpp"
 
 namespace pinfold {
 
 namespace {
+
+// Members that hold a name, or a sentence with one. What else there is are the caller's own words already.
+constexpr auto kWithNames =
+    std::to_array<std::string_view>({"bundle", "error", "refused", "seccomp", "source", "target"});
+
+AuditEvent reworded(AuditEvent event, const Rewording& words) {
+    for (auto& [name, text] : event.members) {
+        if (std::ranges::find(kWithNames, name) == kWithNames.end()) continue;
+        const Result<Json> value = parse_json(text, name, kOwnJson);
+        if (value && value->string() != nullptr) text = json_quoted(words(*value->string()));
+    }
+    return event;
+}
 
 Result<void> require_own(int fd, const std::string& path) {
     struct stat info {};
@@ -93,18 +108,22 @@ Result<void> AuditLog::append(const AuditEvent& event) const {
     const UniqueFd file = TRY(open_locked(path_));
     const Tail tail = TRY(read_tail(file.get(), path_));
     Chain chain{file.get(), path_, tail.end, tail.open};
-    TRY(note_faults(chain, tail.rest, read_head(path_)));
+    const Head head = read_head(path_);
+    TRY(note_faults(chain, tail.rest, head));
     return chain.add(event);
 }
 
-Result<AuditTrail> AuditTrail::open(const std::vector<std::string>& files) {
+Result<AuditTrail> AuditTrail::open(const std::vector<std::string>& files, Rewording words) {
     AuditTrail trail;
+    trail.words_ = std::move(words);
     for (const std::string& file : files) trail.logs_.push_back(TRY_IN("audit", AuditLog::open(file)));
     return trail;
 }
 
 Result<void> AuditTrail::append(const AuditEvent& event) const {
-    for (const AuditLog& log : logs_) TRY_IN("audit", log.append(event));
+    if (!is_on()) return {};
+    const AuditEvent told = words_ ? reworded(event, words_) : event;
+    for (const AuditLog& log : logs_) TRY_IN("audit", log.append(told));
     return {};
 }
 
@@ -117,14 +136,22 @@ void append_failure(const AuditTrail& trail, const AuditEvent& event, const Erro
     if (trail.is_on()) append_or_warn(trail, {event.event, event.id, "", {{"error", json_quoted(error.message)}}});
 }
 
-Result<AuditTrail> open_trail(const Policies& policies, const std::string& added) {
+Result<AuditTrail> open_trail(const Policies& policies, const std::string& added, Rewording words) {
     std::vector<std::string> files = audit_files(policies);
     if (!added.empty() && std::ranges::find(files, added) == files.end()) files.push_back(added);
-    Result<AuditTrail> trail = AuditTrail::open(files);
+    Result<AuditTrail> trail = AuditTrail::open(files, std::move(words));
     const bool is_policys = !trail && trail.error().code == EACCES && !audit_files(policies).empty();
     if (!is_policys || ::geteuid() == 0) return trail;
     return std::move(trail).error().with_hint(
         "the policy has this logged, and only its owner may write there: call pinfold by sudo, see pinfold-policy(5)");
+}
+
+void log_refusal(const Error& error, const std::string& id, const Policies& policies, const std::string& added,
+                 Rewording words) {
+    if (error.code != kPolicyRefusal) return;
+    const Result<AuditTrail> trail = open_trail(policies, added, std::move(words));
+    if (!trail) return log_warning(trail.error().message);
+    append_or_warn(*trail, {"policy", id, "", {{"refused", json_quoted(error.message)}}});
 }
 
 }  // namespace pinfold

@@ -2,6 +2,7 @@
 // before.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,16 +28,20 @@ private:
     std::string path_;
 };
 
+// A text with the names that the caller has used, in the place of those of the files that we have opened for them.
+using Rewording = std::function<std::string(std::string)>;
+
 // The logs that an event goes to, often none.
 class AuditTrail {
 public:
-    static Result<AuditTrail> open(const std::vector<std::string>& files);
+    static Result<AuditTrail> open(const std::vector<std::string>& files, Rewording words = {});
 
     bool is_on() const { return !logs_.empty(); }
     Result<void> append(const AuditEvent& event) const;
 
 private:
     std::vector<AuditLog> logs_;
+    Rewording words_;
 };
 
 // For what has happened already and cannot be refused any more: a failure is only warned about.
@@ -46,6 +51,11 @@ void append_or_warn(const AuditTrail& trail, const AuditEvent& event);
 void append_failure(const AuditTrail& trail, const AuditEvent& event, const Error& error);
 
 // The logs that the policies and `added`, if it is not empty, ask for.
-Result<AuditTrail> open_trail(const Policies& policies, const std::string& added);
+Result<AuditTrail> open_trail(const Policies& policies, const std::string& added, Rewording words = {});
+
+// What a policy refuses is an event, in the same logs; any other error is none. Whoever hands the last such error on to
+// the caller calls this: main and the doors of the library.
+void log_refusal(const Error& error, const std::string& id, const Policies& policies, const std::string& added,
+                 Rewording words = {});
 
 }  // namespace pinfold

@@ -9,7 +9,13 @@
 
 namespace pinfold {
 
-Result<AuditTrail> open_audit(const CommandLine& line) { return open_trail(line.gate->policies(), line.global.audit); }
+Rewording callers_words(const Gate& gate) {
+    return [&gate](std::string text) { return gate.in_callers_words(std::move(text)); };
+}
+
+Result<AuditTrail> open_audit(const CommandLine& line) {
+    return open_trail(line.gate->policies(), line.global.audit, callers_words(*line.gate));
+}
 
 ReceiptHandler require_and_log(const AuditTrail& trail, const std::string& id) {
     return [&trail, id](const Receipt& receipt) {

@@ -12,6 +12,9 @@
 
 namespace pinfold {
 
+// For what is logged. Not to be used longer than the gate.
+Rewording callers_words(const Gate& gate);
+
 // The logs that --audit and the policies ask for.
 Result<AuditTrail> open_audit(const CommandLine& line);
 

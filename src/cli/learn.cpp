@@ -43,8 +43,8 @@ Result<int> verb_seccomp_learn(const SeccompLearnOptions& options, const Command
     wanted.seccomp = "learn";
     const SandboxJob job = TRY(make_job(wanted, *line.gate));
     Recorder recorder;
-    const SandboxSetting setting{
-        line.global.root, line.global.cgroup_manager, line.gate->policies(), line.global.audit, line.argv, &recorder};
+    SandboxSetting setting = setting_of(line);
+    setting.recorder = &recorder;
     const SandboxResult result = run_job(job, setting);
     if (result.status != SandboxStatus::setup_failed) {
         if (to_stdout) TRY(write_once(STDERR_FILENO, result.out + result.err, "standard error"));

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "base/strings.hpp"
+#include "cli/begin.hpp"
 #include "cli/parse_arguments.hpp"
 #include "cli/result_file.hpp"
 #include "policy/verbs.hpp"
@@ -52,10 +53,7 @@ Result<Gate> admit(CommandLine& line) {
     const Result<void> taken = take_through(gate, line);
     if (taken) return gate;
     // Logged where the policies say; where the caller says is not sure to be allowed.
-    const Result<AuditTrail> trail = open_trail(gate.policies(), "");
-    if (trail && trail->is_on() && taken.error().code == kPolicyRefusal) {
-        append_or_warn(*trail, {"policy", line.target, "", {{"refused", json_quoted(taken.error().message)}}});
-    }
+    log_refusal(taken.error(), line.target, gate.policies(), "", callers_words(gate));
     return taken.error();
 }
 
@@ -89,9 +87,13 @@ void write_failure(const CommandLine& line, const std::string& path, const Error
     if (!written) log_warning(concat("--result: ", written.error().message));
 }
 
-// The one place where a failure is told: to the reader of the result, to the log and the terminal, by the exit code.
+// The one place where a failure is told: in the audit log, if it is a refusal, to the reader of the result, to the log
+// and the terminal, by the exit code.
 int fail(const CommandLine& line, const std::string& result, Error error) {
-    if (line.gate != nullptr) error.message = line.gate->in_callers_words(std::move(error.message));
+    if (line.gate != nullptr) {
+        error.message = line.gate->in_callers_words(std::move(error.message));
+        log_refusal(error, line.target, line.gate->policies(), line.global.audit);
+    }
     write_failure(line, result, error);
     log_error(line.title.empty() ? error : std::move(error).within(line.title));
     return line.failure;

@@ -1,12 +1,14 @@
-// The job that the options of `sandbox` describe.
+// The job that the options of `sandbox` describe, and where it is run.
 #pragma once
 
 #include "cli/verbs.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/sandbox.hpp"
+#include "sandbox/run_job.hpp"
 
 namespace pinfold {
 
 Result<SandboxJob> make_job(const SandboxOptions& options, const Gate& gate);
+SandboxSetting setting_of(const CommandLine& line);
 
 }  // namespace pinfold

@@ -80,7 +80,9 @@ Result<void> take_stay(const SandboxOptions& options, SandboxJob& job) {
 
 // A sandbox whose name could not be told is nobody's. A reader that has gone is an error like others, not a signal.
 Result<int> start_and_tell(const SandboxJob& job, const SandboxSetting& setting, const CommandLine& line) {
-    const std::string id = TRY(start_sandbox(job, setting));
+    const Result<std::string> started = start_sandbox(job, setting);
+    if (!started) return Error{0, started.error().message, started.error().hint};  // as a refusal it is in the log
+    const std::string& id = *started;
     ::signal(SIGPIPE, SIG_IGN);
     Result<void> told = print(id + "\n");
     if (told) return 0;
@@ -93,6 +95,15 @@ Result<int> start_and_tell(const SandboxJob& job, const SandboxSetting& setting,
 }
 
 }  // namespace
+
+SandboxSetting setting_of(const CommandLine& line) {
+    return {.state_root = line.global.root,
+            .cgroup_manager = line.global.cgroup_manager,
+            .policies = line.gate->policies(),
+            .audit = line.global.audit,
+            .words = callers_words(*line.gate),
+            .argv = line.argv};
+}
 
 Result<SandboxJob> make_job(const SandboxOptions& options, const Gate& gate) {
     SandboxJob job;
@@ -130,8 +141,7 @@ Result<SandboxJob> make_job(const SandboxOptions& options, const Gate& gate) {
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line) {
     const SandboxJob job = TRY(make_job(options, *line.gate));
     TRY(check_capture(options.capture, options.result));
-    const SandboxSetting setting{line.global.root, line.global.cgroup_manager, line.gate->policies(), line.global.audit,
-                                 line.argv};
+    const SandboxSetting setting = setting_of(line);
     if (options.detach) return start_and_tell(job, setting, line);
     return conclude(run_job(job, setting), line);
 }

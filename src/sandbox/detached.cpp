@@ -96,14 +96,7 @@ Result<bool> prune_one(const std::string& root, const std::string& id, const Aud
     return std::move(destroyed).error();
 }
 
-}  // namespace
-
-// Where a policy caps the time, a sandbox that stays has no more of it than another.
-Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting& setting) {
-    SandboxJob job = wanted;
-    const std::optional<uint64_t> longest = longest_life(setting.policies);
-    if (!job.lifetime && longest) job.lifetime = std::chrono::seconds(std::min(*longest, kLongestLife));
-    if (job.lifetime) job.limits.timeout_seconds = std::chrono::duration<double>(*job.lifetime).count();
+Result<std::string> start(const SandboxJob& job, const SandboxSetting& setting) {
     PreparedJob prepared = TRY(prepare_job(job, setting, true));
     prepared.streams.streams = TRY(null_streams());
     const SignalForwarder signals = TRY(SignalForwarder::create());
@@ -114,6 +107,19 @@ Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting
     running.commit();
     if (network) network->release();
     return prepared.plan.id;
+}
+
+}  // namespace
+
+// Where a policy caps the time, a sandbox that stays has no more of it than another.
+Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting& setting) {
+    SandboxJob job = TRY(with_name(wanted));
+    const std::optional<uint64_t> longest = longest_life(setting.policies);
+    if (!job.lifetime && longest) job.lifetime = std::chrono::seconds(std::min(*longest, kLongestLife));
+    if (job.lifetime) job.limits.timeout_seconds = std::chrono::duration<double>(*job.lifetime).count();
+    Result<std::string> started = start(job, setting);
+    if (!started) log_refusal(started.error(), job.name, setting.policies, setting.audit, setting.words);
+    return started;
 }
 
 Result<void> remove_sandbox(const std::string& state_root, const std::string& id) {

@@ -23,12 +23,6 @@ namespace pinfold {
 
 namespace {
 
-Result<std::string> make_up_name() {
-    uint64_t number = 0;
-    if (::getrandom(&number, sizeof number, 0) != sizeof number) return errno_error("make up a name: getrandom");
-    return concat("sandbox-", to_hex(sha256(std::to_string(number))).substr(0, 12));
-}
-
 // Those of this state root that run, or are about to.
 Result<uint64_t> count_sandboxes(const std::string& root) {
     const std::vector<ContainerState> states = TRY(load_all_states(root));
@@ -90,31 +84,31 @@ Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const 
 
 std::string seccomp_cache(const SandboxSetting& setting) { return concat(setting.state_root, "/.seccomp"); }
 
-// What was refused is logged, and what is about to be started: if that cannot be, it is not.
+Result<SandboxJob> with_name(SandboxJob job) {
+    if (!job.name.empty()) return job;
+    uint64_t number = 0;
+    if (::getrandom(&number, sizeof number, 0) != sizeof number) return errno_error("make up a name: getrandom");
+    job.name = concat("sandbox-", to_hex(sha256(std::to_string(number))).substr(0, 12));
+    return job;
+}
+
+// What is about to be started is logged: if that cannot be, it is not.
 Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting, bool stays) {
-    const std::string id = job.name.empty() ? TRY(make_up_name()) : job.name;
-    TRY(check_container_id(id));
-    AuditTrail trail = TRY(open_trail(setting.policies, setting.audit));
-    Result<PreparedJob> prepared = prepare(id, job, setting, stays);
-    if (!prepared) {
-        const bool refused = prepared.error().code == kPolicyRefusal && trail.is_on();
-        if (refused) append_or_warn(trail, {"policy", id, "", {{"refused", json_quoted(prepared.error().message)}}});
-        return prepared;
-    }
-    if (trail.is_on()) TRY(trail.append(job_event(job, id, config_json(prepared->config.spec))));
-    prepared->audit = std::move(trail);
+    TRY(check_container_id(job.name));
+    AuditTrail trail = TRY(open_trail(setting.policies, setting.audit, setting.words));
+    PreparedJob prepared = TRY(prepare(job.name, job, setting, stays));
+    if (trail.is_on()) TRY(trail.append(job_event(job, job.name, config_json(prepared.config.spec))));
+    prepared.audit = std::move(trail);
     return prepared;
 }
 
-Result<UniqueFd> take_place(const std::string& id, const SandboxSetting& setting, const AuditTrail& trail) {
+Result<UniqueFd> take_place(const SandboxSetting& setting) {
     const auto counts = [](const Policy& policy) { return policy.max_sandboxes.has_value(); };
     if (std::ranges::none_of(setting.policies, counts)) return UniqueFd();
     UniqueFd turn = TRY(take_turn(setting.state_root));
     const uint64_t running = TRY(count_sandboxes(setting.state_root));
-    const Result<void> checked = check_count(setting.policies, running);
-    if (checked) return turn;
-    if (trail.is_on()) append_or_warn(trail, {"policy", id, "", {{"refused", json_quoted(checked.error().message)}}});
-    return checked.error();
+    TRY(check_count(setting.policies, running));
+    return turn;
 }
 
 NewContainer container_of(const PreparedJob& job) {
@@ -133,7 +127,7 @@ LaunchOptions launch_options(const SandboxJob& job, const PreparedJob& prepared,
                              std::optional<Pasta>& network) {
     LaunchOptions options{.state_root = setting.state_root, .argv = setting.argv, .streams = &prepared.streams.streams};
     options.child.seccomp_cache = seccomp_cache(setting);
-    options.before_state = [&prepared, &setting] { return take_place(prepared.plan.id, setting, prepared.audit); };
+    options.before_state = [&setting] { return take_place(setting); };
     options.before_start = [&job, &prepared, &network](const Child& sandbox_init) -> Result<void> {
         if (job.network == Network::pasta) network.emplace(TRY(Pasta::start(sandbox_init)));
         const InsideOf inside = TRY(inside_of_sandbox_init(sandbox_init.pid(), prepared.plan));

@@ -28,11 +28,15 @@ struct PreparedJob {
     JobStreams streams;
 };
 
+// With one that is made up, if it has none.
+Result<SandboxJob> with_name(SandboxJob job);
+
+// Of a job with a name.
 Result<PreparedJob> prepare_job(const SandboxJob& job, const SandboxSetting& setting, bool stays = false);
 
 // Where a policy limits their number: counted while nobody else is, and nobody else is until the descriptor is closed,
 // by when the state of the new one is to be there.
-Result<UniqueFd> take_place(const std::string& id, const SandboxSetting& setting, const AuditTrail& trail);
+Result<UniqueFd> take_place(const SandboxSetting& setting);
 
 NewContainer container_of(const PreparedJob& job);
 // `network` is where pasta is held, if the job wants it; it must outlive the container.

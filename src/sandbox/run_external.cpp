@@ -63,7 +63,7 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     const CgroupPath& group = prepared.plan.cgroup.place;
     const ExternalBundle bundle = plan_bundle(prepared.config, runtime, group, setting.state_root);
     const SignalForwarder signals = TRY(SignalForwarder::create());
-    UniqueFd place = TRY(take_place(prepared.plan.id, setting, prepared.audit));
+    UniqueFd place = TRY(take_place(setting));
     const StateDir state =
         TRY(StateDir::create(setting.state_root, container_of(prepared).record, config_json(bundle.spec)));
     place.reset();

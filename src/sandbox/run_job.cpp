@@ -73,8 +73,11 @@ Result<SandboxResult> run(const SandboxJob& job, const SandboxSetting& setting) 
 
 }  // namespace
 
-SandboxResult run_job(const SandboxJob& job, const SandboxSetting& setting) {
-    Result<SandboxResult> result = job.runtime.empty() ? run(job, setting) : run_external(job, setting);
+SandboxResult run_job(const SandboxJob& wanted, const SandboxSetting& setting) {
+    const Result<SandboxJob> job = with_name(wanted);
+    if (!job) return failed_result(job.error());
+    Result<SandboxResult> result = job->runtime.empty() ? run(*job, setting) : run_external(*job, setting);
+    if (!result) log_refusal(result.error(), job->name, setting.policies, setting.audit, setting.words);
     return result ? std::move(result).value() : failed_result(result.error());
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "audit/log.hpp"
 #include "cgroup/plan.hpp"
 #include "pinfold/sandbox.hpp"
 #include "policy/policy.hpp"
@@ -16,6 +17,7 @@ struct SandboxSetting {
     CgroupManager cgroup_manager = CgroupManager::cgroupfs;
     Policies policies;             // all that hold here
     std::string audit;             // a log besides those that the policies name; empty: none
+    Rewording words;               // for what is logged
     char** argv = nullptr;         // of a program that may be started again from a protected file
     Recorder* recorder = nullptr;  // of what the job does; its filter is then the recorder's
 };

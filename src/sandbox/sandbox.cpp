@@ -82,7 +82,9 @@ Result<std::string> audited(const SandboxSetting& setting, const AuditEvent& eve
     const AuditTrail trail = TRY(open_trail(setting.policies, setting.audit));
     TRY(trail.append(event));
     Result<std::string> done = work();
-    if (!done) append_failure(trail, event, done.error());
+    if (done) return done;
+    append_failure(trail, event, done.error());
+    log_refusal(done.error(), event.id, setting.policies, setting.audit);
     return done;
 }
 

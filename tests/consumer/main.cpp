@@ -78,10 +78,11 @@ void use_a_sandbox(RunnerOptions options, const std::string& directory) {
     const Result<void> gone = box->cleanup();
     check(gone.has_value(), "cleanup", gone ? "" : gone.error().message);
     check(box->exec({"true"}).status == SandboxStatus::setup_failed, "exec after cleanup");
-    const std::string events = events_in(options.audit);  // two of which say what was wrong
-    check(
-        events == "sandbox copy exec receipt exec-end exec receipt exec-end copy copy copy copy copy copy copy delete ",
-        "audit", events);
+    const std::string events = events_in(options.audit);  // three of which say what was wrong
+    check(events ==
+              "sandbox copy exec receipt exec-end exec receipt exec-end copy copy copy copy copy copy copy policy "
+              "delete ",
+          "audit", events);
 }
 
 // A caller that has closed its streams: no descriptor of the library's takes their place in the sandbox.

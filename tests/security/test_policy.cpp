@@ -343,6 +343,96 @@ TEST_CASE("policy: a line that makes no sense, or is refused, writes nowhere whe
     }
 }
 
+namespace {
+
+// The events of one kind that the policy's log has.
+std::vector<json> logged(const fs::path& log, const std::string& kind) {
+    std::vector<json> events;
+    std::istringstream lines(fs::exists(log) ? read_text(log) : "");
+    for (std::string line; std::getline(lines, line);) {
+        json event = json::parse(line);
+        if (event["event"] == kind) events.push_back(std::move(event));
+    }
+    return events;
+}
+
+std::string logging_to(const fs::path& log, const std::string& more = "") {
+    return Forbidden::policy("\"audit\": " + quoted(log) + (more.empty() ? "" : ", " + more));
+}
+
+}  // namespace
+
+TEST_CASE("policy: whatever it refuses, and whoever asks, is logged once") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;
+    const Machine machine("{}");
+    const fs::path log = machine.bundle.host() / "audit.log", secret = Forbidden::secret();
+    write_text(machine.system.path, logging_to(log, R"("limits": {"memory_mb": 512}, "max_sandboxes": 1)"));
+    REQUIRE(call({"sandbox", "-d", "--name", "box", "--memory", "256m"}).status == 0);
+    const SpawnOptions root;
+    const std::vector<std::pair<Words, SpawnOptions>> refusals = {
+        {{"sandbox", "--memory", "1g", "--", "true"}, by_sudo()},
+        {{"sandbox", "-d", "--memory", "1g", "--name", "b"}, by_sudo()},
+        {{"sandbox", "--memory", "256m", "--", "true"}, root},  // one runs already
+        {{"sandbox", "--memory", "256m", "-d", "--name", "b"}, root},
+        {{"sandbox", "--memory", "256m", "--runtime", "./x", "--", "true"}, root},
+        {{"sandbox", "--lang", "sh", secret}, root},
+        {{"sandbox", "--ro-bind", secret.string() + ":/tmp/x", "--memory", "256m", "--", "true"}, root},
+        {{"--policy", secret, "list"}, by_sudo()},
+        {{"run", "-b", machine.bundle.path(), "x"}, by_sudo()},
+        {{"cp", secret, "box:/tmp/x"}, root},
+        {{"exec", "--cap", "CAP_SYS_ADMIN", "box", "true"}, root},
+        {{"exec", "--cgroup", "x", "box", "true"}, root},
+        {{"update", "--memory", "1g", "box"}, root},
+    };
+    for (const auto& [words, spawn] : refusals) {
+        const size_t before = logged(log, "policy").size();
+        const Ended ended = call(words, spawn);
+        const std::vector<json> events = logged(log, "policy");
+        INFO(words[0], " ", words[1], " ", words[2]);
+        CHECK_MESSAGE(ended.err.find("policy: ") != std::string::npos, ended.err);
+        REQUIRE(events.size() == before + 1);
+        CHECK(ended.err.find(events.back()["refused"].get<std::string>()) != std::string::npos);
+        const bool about_box =
+            std::ranges::any_of(words, [](const std::string& word) { return word.starts_with("box"); });
+        if (about_box) CHECK(events.back()["id"] == "box");
+    }
+    // What the kernel refuses is no policy's.
+    const size_t before = logged(log, "policy").size();
+    CHECK(call({"exec", "box", "/proc/version"}).status != 0);
+    CHECK(logged(log, "policy").size() == before);
+    CHECK(call({"audit", "verify"}, {}).status == 0);
+    CHECK(call({"delete", "--force", "box"}).status == 0);
+}
+
+TEST_CASE("policy: the log has the names that the caller has used") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;
+    const Machine machine("{}");
+    const fs::path host = machine.bundle.host(), log = host / "audit.log";
+    write_text(machine.system.path, logging_to(log));
+    write_text(host / "profile.json", R"({"defaultAction": "SCMP_ACT_ALLOW"})");
+    REQUIRE(call({"sandbox", "-d", "--name", "box", "--seccomp", host / "profile.json"}).status == 0);
+    CHECK(call({"cp", "box:/etc/passwd", host / "a \"b\""}).status == 0);
+    CHECK(call({"cp", host / "a \"b\"", "box:/tmp/x"}).status == 0);
+    CHECK(call({"cp", host / "nosuch", "box:/tmp/x"}).status == 1);
+    CHECK(call({"cp", "box:/tmp", host / "a \"b\"/c"}).status == 1);
+    CHECK(call({"exec", "box", "echo", "/proc/self/fd/3"}).status == 0);
+    CHECK(logged(log, "sandbox").at(0)["seccomp"] == (host / "profile.json").string());
+    const std::vector<json> copies = logged(log, "copy");
+    REQUIRE(copies.size() >= 4);
+    CHECK(copies[0]["target"] == (host / "a \"b\"").string());
+    CHECK(copies[1]["source"] == (host / "a \"b\"").string());
+    CHECK(copies[2]["source"] == (host / "nosuch").string());
+    CHECK(copies[3]["error"].get<std::string>().find((host / "nosuch").string()) != std::string::npos);
+    for (const json& copy : copies) CHECK(copy.dump().find("/proc/self/fd/") == std::string::npos);
+    CHECK(logged(log, "exec").at(0)["args"].at(1) == "/proc/self/fd/3");
+    CHECK(call({"audit", "verify"}, {}).status == 0);
+    CHECK(call({"delete", "--force", "box"}).status == 0);
+}
+
 TEST_CASE("policy: a link in the caller's own directory leads nowhere") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
