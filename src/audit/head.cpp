@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
@@ -22,15 +22,18 @@ bool Head::is_at(const ChainEnd& other) const {
     return other == end || (!next.empty() && other == ChainEnd{end.seq + 1, next});
 }
 
-Head read_head(const std::string& log) {
-    const Result<UniqueFd> file = open_regular(AT_FDCWD, log + ".head");
-    if (!file) return {};
+Result<Head> read_head(const std::string& log) {
+    const std::string name = log + ".head";
+    const Result<UniqueFd> file = open_regular(AT_FDCWD, name);
+    if (!file && file.error().code == ENOENT) return Head{};
+    if (!file) return file.error();
     // Of a file that somebody has made longer, only this part is ever written again.
     char text[kLength];
     const ssize_t size = ::read(file->get(), text, sizeof text);
-    const Result<Json> json = parse_json({text, size_t(std::max<ssize_t>(0, size))}, log);
-    if (!json) return {};
-    return {{json->number("seq"), json->text("hash")}, json->text("next")};
+    if (size < 0) return errno_error(concat("read ", name));
+    const Result<Json> json = parse_json({text, size_t(size)}, log);
+    if (!json) return Head{};
+    return Head{{json->number("seq"), json->text("hash")}, json->text("next")};
 }
 
 // In place, always of the same length and within one sector: whoever dies, the file holds the old text or the new one.

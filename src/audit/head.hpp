@@ -17,8 +17,8 @@ struct Head {
     bool is_at(const ChainEnd& other) const;
 };
 
-// One that is missing, or is no head, is that of an empty log.
-Head read_head(const std::string& log);
+// One that is missing, or is no head, is that of an empty log. One that cannot be read is an error: it may be whole.
+Result<Head> read_head(const std::string& log);
 Result<void> write_head(const std::string& log, const Head& head);
 
 }  // namespace pinfold

@@ -99,16 +99,26 @@ Result<void> note_faults(Chain& chain, std::string_view rest, const Head& head) 
 
 }  // namespace
 
+StopsHeldBack::StopsHeldBack() : before_{} {
+    sigset_t stops;
+    ::sigemptyset(&stops);
+    for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU}) ::sigaddset(&stops, number);
+    ::pthread_sigmask(SIG_BLOCK, &stops, &before_);  // cannot fail
+}
+
+StopsHeldBack::~StopsHeldBack() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 Result<AuditLog> AuditLog::open(const std::string& path) {
     TRY(open_log_file(path));
     return AuditLog(path);
 }
 
 Result<void> AuditLog::append(const AuditEvent& event) const {
+    const StopsHeldBack held_back;
     const UniqueFd file = TRY(open_locked(path_));
     const Tail tail = TRY(read_tail(file.get(), path_));
     Chain chain{file.get(), path_, tail.end, tail.open};
-    const Head head = read_head(path_);
+    const Head head = TRY(read_head(path_));
     TRY(note_faults(chain, tail.rest, head));
     return chain.add(event);
 }

@@ -2,6 +2,8 @@
 // before.
 #pragma once
 
+#include <signal.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,6 +13,18 @@
 #include "policy/policy.hpp"
 
 namespace pinfold {
+
+// While the log is locked: whoever types Ctrl-Z would stop all others with us, who wait for it.
+class StopsHeldBack {
+public:
+    StopsHeldBack();
+    ~StopsHeldBack();
+    StopsHeldBack(const StopsHeldBack&) = delete;
+    StopsHeldBack& operator=(const StopsHeldBack&) = delete;
+
+private:
+    sigset_t before_;
+};
 
 class AuditLog {
 public:

@@ -8,6 +8,7 @@
 
 #include "audit/head.hpp"
 #include "audit/line.hpp"
+#include "audit/log.hpp"
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 
@@ -142,11 +143,12 @@ std::string Verifier::check_end(const Head& head) {
 }  // namespace
 
 Result<AuditReport> verify_audit(const std::string& path) {
+    const StopsHeldBack held_back;
     const UniqueFd file = TRY(open_regular(AT_FDCWD, path));
     // Those who append wait: the log and its head have to be of the same moment.
     TRY(lock_file(file.get(), LOCK_SH, path));
     const std::string text = TRY(read_all(file.get(), path));
-    const Head head = read_head(path);
+    const Head head = TRY(read_head(path));
     ::flock(file.get(), LOCK_UN);
     return Verifier(text).run(head);
 }

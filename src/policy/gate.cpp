@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +42,34 @@ bool sudo_started_another() {
 
 Error refusal(const std::string& reason) { return Error{kPolicyRefusal, concat("policy: ", reason), {}}; }
 
+// What a caller takes along through sudo(8), and by which our own work fails where the caller chooses: at the event
+// that follows a deed, by no room, no descriptor, no memory or no time.
+struct LeastLimit {
+    __rlimit_resource resource;
+    const char* name;
+    rlim_t least;
+};
+
+constexpr LeastLimit kLeastLimits[] = {
+    {RLIMIT_FSIZE, "RLIMIT_FSIZE", RLIM_INFINITY}, {RLIMIT_CPU, "RLIMIT_CPU", RLIM_INFINITY},
+    {RLIMIT_AS, "RLIMIT_AS", RLIM_INFINITY},       {RLIMIT_DATA, "RLIMIT_DATA", RLIM_INFINITY},
+    {RLIMIT_NOFILE, "RLIMIT_NOFILE", 1024},        {RLIMIT_STACK, "RLIMIT_STACK", 1 << 20},
+};
+
+Result<void> raise_callers_limits() {
+    for (const LeastLimit& one : kLeastLimits) {
+        rlimit limit{};
+        if (::getrlimit(one.resource, &limit) != 0) return errno_error(one.name);
+        if (limit.rlim_cur >= one.least) continue;
+        const rlimit raised{one.least, std::max(limit.rlim_max, one.least)};
+        if (::setrlimit(one.resource, &raised) == 0) continue;
+        const std::string least = one.least == RLIM_INFINITY ? "unlimited" : std::to_string(one.least);
+        return errno_error(concat("raise the caller's ", one.name, " from ", limit.rlim_cur, " to ", least))
+            .with_hint("call sudo without a limit of your own (ulimit): what is done has to be logged");
+    }
+    return {};
+}
+
 // Without a list root may name every file. Who has its rights from sudo(8) has asked for them by those very names.
 void allow_what_is_listed(MountPolicy& mounts) {
     for (auto* paths : {&mounts.allowed_read_paths, &mounts.allowed_write_paths}) *paths = paths->value_or(Paths());
@@ -65,7 +94,9 @@ bool has_borrowed_rights() {
 Result<Gate> Gate::open(const std::string& verb) {
     Gate gate(verb, has_borrowed_rights());
     gate.policies_ = TRY(load_policies(""));
-    if (gate.binds_caller()) allow_what_is_listed(gate.policies_.back().mounts);
+    if (!gate.binds_caller()) return gate;
+    TRY(raise_callers_limits());
+    allow_what_is_listed(gate.policies_.back().mounts);
     return gate;
 }
 

@@ -1,4 +1,7 @@
 // The audit log and policies through the real binary: what is logged, what is found, what is refused.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -193,6 +196,55 @@ TEST_CASE("audit: pinfold that is killed while it writes leaves a log that goes 
         run_program(kill);
         CHECK(log.verify().status == 0);
     }
+}
+
+TEST_CASE("audit: a head that cannot be read is none that somebody has changed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists("/usr/bin/prlimit")) SKIP_TEST("needs prlimit");
+    const Bundle bundle;
+    const Log log(bundle);
+    run_program(bundle.verb(log.with({"kill", "nosuch"})));
+    REQUIRE(log.verify().status == 0);
+    // Somewhere between too few descriptors for anything and enough for all.
+    for (int most = 4; most <= 16; ++most) {
+        const std::string limit = std::to_string(most);
+        std::vector<std::string> line = {"/usr/bin/prlimit", "--nofile=" + limit + ":" + limit};
+        for (const std::string& word : bundle.verb(log.with({"kill", "nosuch"}))) line.push_back(word);
+        run_program(line);
+    }
+    CHECK(log.verify().status == 0);
+    CHECK_FALSE(has(log.names(), "gap"));
+}
+
+TEST_CASE("audit: who is stopped does not keep the log locked") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Log log(bundle);
+    const std::vector<std::string> kill = bundle.verb(log.with({"kill", "nosuch"}));
+    run_program(kill);
+    UniqueFd lock(::open(log.path().c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
+    Process first(kill, {});
+    const std::string status = "/proc/" + std::to_string(first.pid()) + "/status";
+    const auto blocks_stops = [&] {
+        constexpr uint64_t kStops = 1U << (SIGTSTP - 1) | 1U << (SIGTTIN - 1) | 1U << (SIGTTOU - 1);
+        const std::string text = read_text(status), key = "SigBlk:\t";
+        return (std::stoull(text.substr(text.find(key) + key.size()), nullptr, 16) & kStops) == kStops;
+    };
+    const auto start = std::chrono::steady_clock::now();
+    while (!blocks_stops()) {
+        if (std::chrono::steady_clock::now() - start > patience()) FAIL("it can be stopped while it takes the lock");
+    }
+    first.signal(SIGTSTP);
+    lock.reset();
+    const Ended second = run_program(kill);
+    CHECK_MESSAGE(second.err.find("is still held") == std::string::npos, second.err);
+    first.signal(SIGCONT);
+    first.finish();
+    CHECK(log.names() == Names{"kill", "kill", "kill", "kill", "kill", "kill"});
+    CHECK(log.verify().status == 0);
 }
 
 TEST_CASE("audit: many at once leave one chain") {

@@ -433,6 +433,48 @@ TEST_CASE("policy: the log has the names that the caller has used") {
     CHECK(call({"delete", "--force", "box"}).status == 0);
 }
 
+// What sudo(8) lets through besides words.
+TEST_CASE("policy: by limits of its own no caller keeps an event out of the log") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists("/usr/bin/prlimit")) SKIP_TEST("needs prlimit");
+    const Forbidden vault;
+    const Machine machine("{}");
+    const fs::path log = machine.bundle.host() / "audit.log";
+    write_text(machine.system.path, logging_to(log));
+    REQUIRE(call({"sandbox", "-d", "--name", "box"}).status == 0);
+    const auto limited = [&](const std::string& limit, const Words& words) {
+        Words line = {"/usr/bin/prlimit", limit};
+        for (const std::string& word : line_of(words)) line.push_back(word);
+        return run_program(line, by_sudo());
+    };
+    const Words forbidden = {"sandbox", "--ro-bind", Forbidden::secret().string() + ":/tmp/x", "--", "true"};
+    const Words exec = {"exec", "--timeout", "1m", "box", "true"};
+    for (const std::string resource : {"--fsize=", "--cpu=", "--nofile=", "--data=", "--as="}) {
+        // A limit that the caller could raise, and one that takes a capability.
+        for (const std::string colon : {":", ""}) {
+            const std::string value = resource == "--fsize="    ? std::to_string(fs::file_size(log) + 600)
+                                      : resource == "--nofile=" ? "12"
+                                      : resource == "--cpu="    ? "5"
+                                                                : "67108864";
+            const std::string limit = resource + value + colon;
+            const size_t refusals = logged(log, "policy").size(), ends = logged(log, "exec-end").size();
+            const Ended refused_one = limited(limit, forbidden), ended = limited(limit, exec);
+            const auto told = [](const Ended& one) {
+                return one.err.find("raise the caller's RLIMIT_") != std::string::npos;
+            };
+            const bool may_be_told = colon.empty();
+            INFO(limit, refused_one.err, ended.err);
+            WITHSTANDS(limit, logged(log, "policy").size() == refusals + 1 || (may_be_told && told(refused_one)));
+            WITHSTANDS(limit, logged(log, "exec-end").size() == ends + 1 || (may_be_told && told(ended)));
+        }
+    }
+    CHECK(call({"audit", "verify"}, {}).out.find("chain whole\n") != std::string::npos);
+    CHECK(logged(log, "gap").empty());
+    CHECK(logged(log, "torn").empty());
+    CHECK(call({"delete", "--force", "box"}).status == 0);
+}
+
 TEST_CASE("policy: a link in the caller's own directory leads nowhere") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
