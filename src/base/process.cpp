@@ -1,6 +1,7 @@
 // Child processes, and what this one has from its start.
 #include "base/process.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "base/fs.hpp"
@@ -117,17 +119,60 @@ Result<uint64_t> process_start_time(pid_t pid) {
     if (!stat && (stat.error().code == ENOENT || stat.error().code == ESRCH)) return 0;
     if (!stat) return stat.error();
     const std::vector<std::string_view> fields = split(std::string_view(*stat).substr(stat->rfind(')') + 2), ' ');
-    const bool ended = fields[0] == "Z" || fields[0] == "X";
-    return ended ? 0 : parse_number<uint64_t>(fields[19]).value_or(0);
+    return parse_number<uint64_t>(fields[19]).value_or(0);
 }
 
 Result<UniqueFd> open_process(pid_t pid, uint64_t started) {
     if (pid <= 0) return UniqueFd();
     UniqueFd pidfd = open_pidfd(pid);
-    if (!pidfd && errno != ESRCH) return errno_error(concat("open process ", pid));
+    // EINVAL, and ENOENT since Linux 6.15: the number is that of another process's thread by now.
+    const bool is_gone = !pidfd && (errno == ESRCH || errno == EINVAL || errno == ENOENT);
+    if (!pidfd && !is_gone) return errno_error(concat("open process ", pid));
     // The pidfd holds the process; only now is it certain that the pid was not reused before.
-    if (!pidfd || TRY(process_start_time(pid)) != started) return UniqueFd();
+    if (is_gone || TRY(process_start_time(pid)) != started || has_ended(pidfd.get())) return UniqueFd();
     return pidfd;
+}
+
+bool has_ended(int pidfd) {
+    pollfd end{pidfd, POLLIN, 0};
+    int ready = 0;
+    do ready = ::poll(&end, 1, 0);
+    while (ready < 0 && errno == EINTR);
+    return ready == 1;
+}
+
+std::vector<std::string> threads_of(pid_t pid) {
+    const std::string path = concat("/proc/", pid, "/task/");
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+    std::vector<std::string> threads;
+    while (const dirent* entry = directory ? ::readdir(directory.get()) : nullptr) {
+        if (entry->d_name[0] != '.') threads.push_back(path + entry->d_name);
+    }
+    return threads;
+}
+
+// Each thread may hand over to a new one and end before it is asked: but not so often.
+bool ask_threads(pid_t pid, const std::function<bool(const std::string& thread)>& ask) {
+    constexpr int kTries = 100;
+    if (ask(concat("/proc/", pid))) return true;
+    for (int tries = 0; tries < kTries; ++tries) {
+        const std::vector<std::string> threads = threads_of(pid);
+        for (const std::string& thread : threads) {
+            if (ask(thread)) return true;
+        }
+        if (threads.size() < 2) return false;  // there is but the first one, which has ended
+    }
+    return false;
+}
+
+Result<void> require_first_thread(pid_t pid) {
+    const auto has_namespaces = [](const std::string& thread) {
+        return !link_target(thread + "/ns/mnt").empty() || (errno != ENOENT && errno != ESRCH);
+    };
+    if (has_namespaces(concat("/proc/", pid))) return {};
+    if (!ask_threads(pid, has_namespaces)) return plain_error("container not running: its first process has ended");
+    return plain_error("the first process lives on without its first thread, by which alone it can be joined")
+        .with_hint("its processes can be listed and ended: pinfold ps, kill, delete --force");
 }
 
 Result<pid_t> pid_of(int pidfd) {

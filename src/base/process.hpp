@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -73,11 +74,26 @@ private:
 
 // A process that outlives the one that started it, found again by pid and start time: a pid alone may be reused.
 
-// In clock ticks since boot; 0 if there is no such process or it only waits to be reaped.
+// In clock ticks since boot; 0 if there is no such process. One that only waits to be reaped still has it.
 Result<uint64_t> process_start_time(pid_t pid);
 
 // Holds the very process that was started at that time; empty if it has ended.
 Result<UniqueFd> open_process(pid_t pid, uint64_t started);
+
+// Whether all of its threads have. Nothing else tells that: the state of a process in /proc is that of its first
+// thread, which may end while others live on.
+bool has_ended(int pidfd);
+
+// In /proc: "/proc/12/task/13". None of a process that is gone.
+std::vector<std::string> threads_of(pid_t pid);
+
+// What a process has is told by each of its threads that lives. `ask` is given the directories of the first one
+// ("/proc/12"), of the others, and of those that have come meanwhile, until it has an answer and says so. False: there
+// was none, as of a process that has ended.
+bool ask_threads(pid_t pid, const std::function<bool(const std::string& thread)>& ask);
+
+// The namespaces and the root of a process are joined by its first thread, which has to live for that.
+Result<void> require_first_thread(pid_t pid);
 
 // As this process's /proc has it; an error if it has ended, or is in no namespace below ours.
 Result<pid_t> pid_of(int pidfd);

@@ -85,6 +85,7 @@ Result<RootFd> enter(const InsideOf& container) {
     const Result<UniqueFd> proc = open_at(AT_FDCWD, concat("/proc/", container.pid), O_PATH | O_DIRECTORY);
     // If this is the process, so was the one before, or it has ended: then nothing can be opened there any more.
     if (!proc || !TRY(open_process(container.pid, container.started))) return ended;
+    TRY(require_first_thread(container.pid));
     RootFd root(TRY_IN("the container's root", open_at(proc->get(), "root", O_PATH | O_DIRECTORY)));
     TRY(join_namespaces_of(proc->get(), container.user_namespace));
     // A second wall behind RootFd: from here on no path leads to the host.

@@ -272,6 +272,7 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     handshake.give_up_at(request.deadline, request.signals);
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     if (!init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
+    TRY(require_first_thread(state.pid));
     ExecContext context = TRY(make_context(request, init.get(), std::move(childs)));
     const bool filters_early = context.filters_early;
     TRY(check_tracing(state, {plan.process, plan.seccomp, nullptr, false, filters_early}));

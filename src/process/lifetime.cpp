@@ -71,6 +71,8 @@ Result<void> kill_init(const ContainerState& state) {
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     if (!init) return {};
     if (!TRY(send_signal(init.get(), SIGKILL))) return {};
+    if (state.record.cgroup.exists())
+        kill_group(state.record.cgroup);  // among them who traces it, and does not reap it
     thaw_for_kill(state.record.cgroup);
     return await_end(init.get());
 }

@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "cgroup/control_files.hpp"
@@ -124,6 +125,7 @@ enum class Hierarchy { hidden, read_only, writable };
 // What the container sees of cgroups: "36 35 0:30 / /sys/fs/cgroup ro,nosuid shared:1 - cgroup2 cgroup rw".
 Result<Hierarchy> shown_hierarchy(pid_t init) {
     Hierarchy shown = Hierarchy::hidden;
+    TRY(require_first_thread(init));
     const std::string mounts = TRY(read_file(concat("/proc/", init, "/mountinfo")));
     for (const std::string_view line : split(mounts, '\n')) {
         const size_t middle = line.find(" - ");

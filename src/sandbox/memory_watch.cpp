@@ -1,7 +1,6 @@
 // What the processes of a sandbox have mapped.
 #include "sandbox/memory_watch.hpp"
 
-#include <dirent.h>
 #include <linux/kcmp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,12 +8,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <initializer_list>
-#include <memory>
+#include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/fs.hpp"
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cgroup/control_files.hpp"
 
@@ -24,37 +25,35 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct CloseDirectory {
-    void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
 // Nothing of a process that has ended meanwhile.
 std::string text_of(const std::string& path) {
     Result<std::string> text = read_file(path);
     return text ? std::move(text).value() : std::string();
 }
 
-std::vector<std::string> threads_of(pid_t pid) {
-    const std::string path = concat("/proc/", pid, "/task/");
-    const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(path.c_str()));
-    std::vector<std::string> threads;
-    while (const dirent* entry = directory ? ::readdir(directory.get()) : nullptr) {
-        if (entry->d_name[0] != '.') threads.push_back(path + entry->d_name);
+// Those of a thread that ends go to another one. So where a thread has ended before it was asked, all are asked again.
+std::set<pid_t> children_of(pid_t pid) {
+    constexpr int kTries = 100;
+    std::set<pid_t> children;
+    bool asked_all = false;
+    for (int tries = 0; tries < kTries && !asked_all; ++tries) {
+        asked_all = true;
+        for (const std::string& thread : threads_of(pid)) {
+            const Result<std::string> list = read_file(thread + "/children");
+            if (!list) asked_all = false;
+            for (const std::string_view word : split(list ? std::string_view(*list) : "", ' ')) {
+                if (const auto child = parse_number<pid_t>(word)) children.insert(*child);
+            }
+        }
     }
-    return threads;
+    return children;
 }
 
 // The first process of the sandbox takes in those whose parents have ended, so all of them descend from it.
 std::vector<pid_t> descendants_of(pid_t first) {
     std::vector<pid_t> found = {first};
-    for (size_t next = 0; next < found.size(); ++next) {
-        for (const std::string& thread : threads_of(found[next])) {
-            const std::string children = text_of(thread + "/children");
-            for (const std::string_view word : split(children, ' ')) {
-                if (const auto pid = parse_number<pid_t>(word)) found.push_back(*pid);
-            }
-        }
-    }
+    for (size_t next = 0; next < found.size(); ++next)
+        std::ranges::copy(children_of(found[next]), std::back_inserter(found));
     found.erase(found.begin());
     return found;
 }
@@ -73,16 +72,25 @@ uint64_t sum_of(std::string_view text, std::initializer_list<std::string_view> n
     return sum;
 }
 
-// Of the process, or, where its first thread has ended before the others, of one of these; nothing where none of them
-// tells what is needed.
-std::string text_in(pid_t pid, const char* file, std::string_view needed) {
-    std::string text = text_of(concat("/proc/", pid, '/', file));
-    if (text.find(needed) != text.npos) return text;
-    for (const std::string& thread : threads_of(pid)) {
-        text = text_of(concat(thread, '/', file));
-        if (text.find(needed) != text.npos) return text;
-    }
-    return {};
+// A thread of a process, and what it says of the memory that all of them share.
+struct Speaker {
+    pid_t process = 0;
+    std::string thread;  // in /proc
+    std::string status;
+
+    pid_t id() const { return parse_number<pid_t>(std::string_view(thread).substr(thread.rfind('/') + 1)).value_or(0); }
+};
+
+bool tells_memory(std::string_view status) { return status.find("VmSize:") != status.npos; }
+
+// None where all have ended.
+std::optional<Speaker> speaker_of(pid_t pid) {
+    Speaker speaker;
+    const bool found = ask_threads(pid, [&](const std::string& thread) {
+        speaker = {pid, thread, text_of(thread + "/status")};
+        return tells_memory(speaker.status);
+    });
+    return found ? std::optional(speaker) : std::nullopt;
 }
 
 struct Used {
@@ -95,16 +103,18 @@ struct Used {
     }
 };
 
-Used resident(pid_t pid) {
-    const std::string text = text_in(pid, "status", "RssAnon:");
-    return {sum_of(text, {"RssAnon", "VmSwap"}), sum_of(text, {"RssShmem"})};
+Used resident(const Speaker& speaker) {
+    return {sum_of(speaker.status, {"RssAnon", "VmSwap"}), sum_of(speaker.status, {"RssShmem"})};
 }
 
-// What is shared counts for each process by its part. Where that is not told, the whole counts.
-Used proportional(pid_t pid) {
-    const std::string text = text_in(pid, "smaps_rollup", "Pss_Anon:");
-    if (text.empty()) return resident(pid);
-    return {sum_of(text, {"Pss_Anon", "SwapPss"}), sum_of(text, {"Pss_Shmem"})};
+// What is shared counts for each process by its part. Where that is not told, the whole counts, if the process has not
+// ended meanwhile.
+Used proportional(const Speaker& speaker) {
+    const std::string text = text_of(speaker.thread + "/smaps_rollup");
+    if (text.find("Pss_Anon:") != text.npos)
+        return {sum_of(text, {"Pss_Anon", "SwapPss"}), sum_of(text, {"Pss_Shmem"})};
+    const std::optional<Speaker> again = speaker_of(speaker.process);
+    return again ? resident(*again) : Used{};
 }
 
 bool is_shared_memory(std::string_view permissions, std::string_view path) {
@@ -129,24 +139,26 @@ void note_mapping(std::string_view line, MemoryWatch::Sizes& sizes) {
 }
 
 // One that lives, but does not let us see what it has mapped, counts as if all of that were shared memory.
-void note_hidden(pid_t pid, MemoryWatch::Sizes& sizes) {
-    const Result<std::string> maps = read_file(concat("/proc/", pid, "/maps"));
-    const bool hidden = !maps && (maps.error().code == EACCES || maps.error().code == EPERM);
-    if (hidden) sizes[concat("process ", pid)] = sum_of(text_in(pid, "status", "VmSize:"), {"VmSize"});
+void note_process(pid_t pid, MemoryWatch::Sizes& sizes) {
+    std::string maps;
+    bool hidden = false;
+    ask_threads(pid, [&](const std::string& thread) {
+        Result<std::string> text = read_file(thread + "/maps");
+        hidden = !text && (text.error().code == EACCES || text.error().code == EPERM);
+        if (text) maps = std::move(text).value();
+        return hidden || !maps.empty();
+    });
+    for (const std::string_view line : split(maps, '\n')) note_mapping(line, sizes);
+    if (!hidden) return;
+    if (const std::optional<Speaker> speaker = speaker_of(pid))
+        sizes[concat("process ", pid)] = sum_of(speaker->status, {"VmSize"});
 }
 
-MemoryWatch::Sizes shared_memory_of(const std::vector<pid_t>& processes) {
-    MemoryWatch::Sizes sizes;
-    for (const pid_t pid : processes) {
-        const std::string text = text_in(pid, "maps", "-");
-        if (text.empty()) note_hidden(pid, sizes);
-        for (const std::string_view line : split(text, '\n')) note_mapping(line, sizes);
-    }
-    return sizes;
+// As after vfork, until the child has executed a program. Two that have no memory any more are equal as well.
+bool share_all(const Speaker& one, const Speaker& other) {
+    return ::syscall(SYS_kcmp, one.id(), other.id(), KCMP_VM, 0, 0) == 0 &&
+           tells_memory(text_of(one.thread + "/status"));
 }
-
-// As after vfork, until the child has executed a program.
-bool share_all(pid_t one, pid_t other) { return ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0; }
 
 }  // namespace
 
@@ -159,7 +171,8 @@ std::optional<MemoryWatch> MemoryWatch::create(const CgroupPath& group, pid_t sa
 // An object keeps its pages until the last mapping of it is gone, even those that are no longer in any: so its size is
 // the largest that was ever seen.
 uint64_t MemoryWatch::size_of_shared(const std::vector<pid_t>& processes) {
-    Sizes sizes = shared_memory_of(processes);
+    Sizes sizes;
+    for (const pid_t pid : processes) note_process(pid, sizes);
     uint64_t sum = 0;
     for (auto& [object, size] : sizes) {
         if (const auto before = sizes_.find(object); before != sizes_.end()) size = std::max(size, before->second);
@@ -172,14 +185,18 @@ uint64_t MemoryWatch::size_of_shared(const std::vector<pid_t>& processes) {
 uint64_t MemoryWatch::measure() {
     const std::vector<pid_t> processes = descendants_of(sandbox_init_);
     const uint64_t shared = size_of_shared(processes);
+    std::vector<Speaker> speakers;
+    for (const pid_t pid : processes) {
+        if (std::optional<Speaker> speaker = speaker_of(pid)) speakers.push_back(std::move(*speaker));
+    }
     Used used;
-    for (const pid_t pid : processes) used += resident(pid);
+    for (const Speaker& speaker : speakers) used += resident(speaker);
     const uint64_t at_most = used.own + std::max(used.shared, shared);
     if (at_most <= limit_) return at_most;
     used = {};
-    for (auto pid = processes.begin(); pid != processes.end(); ++pid) {
-        const bool counted = std::any_of(processes.begin(), pid, [&](pid_t other) { return share_all(*pid, other); });
-        if (!counted) used += proportional(*pid);
+    for (auto next = speakers.begin(); next != speakers.end(); ++next) {
+        const auto is_same = [&](const Speaker& other) { return share_all(*next, other); };
+        if (std::none_of(speakers.begin(), next, is_same)) used += proportional(*next);
     }
     return used.own + std::max(used.shared, shared);
 }

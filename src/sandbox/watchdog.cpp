@@ -70,18 +70,26 @@ Result<void> stand_guard(const Channel& link, const CgroupPath& group, bool mark
     ::_exit(done ? 0 : 1);
 }
 
+// Whom we may not look at is another user's.
+bool is_in(const struct stat& cgroup_namespace, pid_t pid) {
+    struct stat own {};
+    bool told = false;
+    ask_threads(pid, [&](const std::string& thread) {
+        told = ::stat((thread + "/ns/cgroup").c_str(), &own) == 0;
+        return told || (errno != ENOENT && errno != ESRCH);
+    });
+    return told && own.st_ino == cgroup_namespace.st_ino && own.st_dev == cgroup_namespace.st_dev;
+}
+
 // A process that has ended has no namespaces any more, though it may still be there.
 std::vector<pid_t> members_of(int cgroup_namespace) {
     std::vector<pid_t> members;
-    struct stat wanted {
-    }, found{};
+    struct stat wanted {};
     if (::fstat(cgroup_namespace, &wanted) != 0) return members;
     const std::unique_ptr<DIR, int (*)(DIR*)> processes(::opendir("/proc"), ::closedir);
     while (const dirent* entry = processes ? ::readdir(processes.get()) : nullptr) {
         const std::optional<pid_t> pid = parse_number<pid_t>(entry->d_name);
-        const std::string link = concat("/proc/", entry->d_name, "/ns/cgroup");
-        if (pid && ::stat(link.c_str(), &found) == 0 && found.st_ino == wanted.st_ino && found.st_dev == wanted.st_dev)
-            members.push_back(*pid);
+        if (pid && is_in(wanted, *pid)) members.push_back(*pid);
     }
     return members;
 }

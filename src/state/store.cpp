@@ -189,7 +189,7 @@ Result<void> add_status(int dir, ContainerState& state) {
     const uint64_t started = words.size() < 2 ? 0 : parse_number<uint64_t>(words[1]).value_or(0);
     state.had_init = true;
     state.started = started;
-    const bool alive = pid > 0 && started != 0 && TRY(process_start_time(pid)) == started;
+    const bool alive = started != 0 && TRY(open_process(pid, started));
     state.status = alive ? status_of_living(dir, state.record) : Status::stopped;
     state.pid = alive ? pid : 0;
     return {};

@@ -346,16 +346,19 @@ TEST_CASE("exec: signals reach the program") {
 
 namespace {
 
-// Of any process of this machine that was started with this word.
+// Of any process of this machine that was started with this word: the files of its first thread may have gone with it.
 bool runs(const std::string& word) {
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-        std::ifstream file(entry.path() / "cmdline");
-        std::ostringstream words;
-        words << file.rdbuf();  // which throws nothing where the process has ended
-        const std::string text = words.str();
-        if (text.find("probe") != std::string::npos && text.find("flee") != std::string::npos &&
-            text.find(word) != std::string::npos)
-            return true;
+    for (const auto& process : fs::directory_iterator("/proc")) {
+        std::error_code has_ended;
+        for (const auto& thread : fs::directory_iterator(process.path() / "task", has_ended)) {
+            std::ifstream file(thread.path() / "cmdline");
+            std::ostringstream words;
+            words << file.rdbuf();  // which throws nothing where the process has ended
+            const std::string text = words.str();
+            if (text.find("probe") != std::string::npos && text.find("flee") != std::string::npos &&
+                text.find(word) != std::string::npos)
+                return true;
+        }
     }
     return false;
 }
@@ -381,7 +384,8 @@ TEST_CASE("exec: with a deadline, what a program starts ends with it, also in na
     waiting(bundle).make_rootless(kNobodySpecial);
     const SpawnOptions spawn{.uid = kNobodySpecial};
     const Container container(bundle, As::running, {.spawn = spawn});
-    check_ends_all(container, {"/probe", "flee", "namespaces", bundle.id()}, bundle.id(), spawn);
+    for (const char* way : {"namespaces", "threads", "relay"})
+        check_ends_all(container, {"/probe", "flee", way, bundle.id()}, bundle.id(), spawn);
 }
 
 TEST_CASE("exec: with a deadline, what a program starts ends with it, also in another group") {
@@ -394,7 +398,7 @@ TEST_CASE("exec: with a deadline, what a program starts ends with it, also in an
         bundle.add_namespace("cgroup");
         bundle.mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", mode});
         const Container container(waiting(bundle), As::running);
-        for (const char* way : {"namespaces", "write", "clone3"})
+        for (const char* way : {"namespaces", "write", "clone3", "threads", "relay"})
             check_ends_all(container, {"/probe", "flee", way, "/sys/fs/cgroup", bundle.id()}, bundle.id());
     }
 }

@@ -2,6 +2,7 @@
 // {"ok":true,...} or {"ok":false,"errno":"EPERM"}.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,9 @@ Object threads_command(const Arguments& arguments);      // COUNT: how many coul
 Object bomb_command(const Arguments& arguments);         // READY, then forks for ever, and so do all children
 Object orphan_command(const Arguments& arguments);       // leaves a sleeping child in a session of its own
 Object flee_command(
-    const Arguments& arguments);  // namespaces|write|clone3 GROUP: the same, away from all that marks it
+    const Arguments& arguments);  // namespaces|write|clone3|threads|relay GROUP: the same, away from all that marks it
+// In a thread, while the first one ends.
+[[noreturn]] void outlive_first_thread(const std::function<void()>& work);
 Object burn_command(const Arguments& arguments);   // MILLISECONDS of processor time; wall time used
 Object count_command(const Arguments& arguments);  // PATH: an ever greater number, for ever
 Object sleep_forever_command(const Arguments& arguments);
@@ -64,7 +67,7 @@ Object disk_command(const Arguments& arguments);       // PATH read|write BLOCK 
 Object rdma_command(const Arguments& arguments);       // PATH: one handle, and one object of it
 
 Object hoard_command(
-    const Arguments& arguments);  // COUNT MEGABYTES: children that each have so much; their end is ours
+    const Arguments& arguments);  // COUNT MEGABYTES [leaderless]: children that each have so much; their end is ours
 Object share_command(const Arguments& arguments);  // COUNT MEGABYTES: the same, of which all have read the same
 Object hide_command(
     const Arguments& arguments);  // PARTS MEGABYTES give-back|children|unmap: shared memory resident in no process

@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "commands.hpp"
 
@@ -106,7 +105,11 @@ Object hoard_command(const Arguments& arguments) {
     const size_t count = std::stoul(arguments[0]), bytes = std::stoul(arguments[1]) << 20;
     for (size_t i = 0; i < count; ++i) {
         if (::fork() != 0) continue;
-        if (take_memory(bytes, MAP_PRIVATE) == nullptr) ::_exit(1);
+        const auto take = [bytes] {
+            if (take_memory(bytes, MAP_PRIVATE) == nullptr) ::_exit(1);
+        };
+        if (arguments.size() > 2) outlive_first_thread(take);
+        take();
         for (;;) ::pause();
     }
     return await_children(count);
@@ -151,12 +154,7 @@ Object hide_command(const Arguments& arguments) {
 
 Object leaderless_command(const Arguments& arguments) {
     const size_t bytes = std::stoul(arguments[0]) << 20;
-    std::thread([bytes] {
-        take_memory(bytes, MAP_SHARED);
-        for (;;) ::pause();
-    }).detach();
-    ::syscall(SYS_exit, 0);
-    return failure();
+    outlive_first_thread([bytes] { take_memory(bytes, MAP_SHARED); });
 }
 
 Object fill_keys_command(const Arguments&) {
