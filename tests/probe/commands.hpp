@@ -46,6 +46,7 @@ Object bomb_command(const Arguments& arguments);         // READY, then forks fo
 Object orphan_command(const Arguments& arguments);       // leaves a sleeping child in a session of its own
 Object flee_command(
     const Arguments& arguments);  // namespaces|write|clone3|threads|relay GROUP: the same, away from all that marks it
+Object hold_thread_command(const Arguments& arguments);  // READY when a child, which never waits, traces a thread
 // In a thread, while the first one ends.
 [[noreturn]] void outlive_first_thread(const std::function<void()>& work);
 Object burn_command(const Arguments& arguments);   // MILLISECONDS of processor time; wall time used

@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "commands.hpp"
@@ -140,6 +143,22 @@ void outlive_first_thread(const std::function<void()>& work) {
 
 // Each thread lives for no longer than it takes to start the next.
 static void relay() { std::thread(relay).detach(); }
+
+Object hold_thread_command(const Arguments& /*arguments*/) {
+    std::promise<pid_t> started;
+    std::thread([&started] {
+        started.set_value(::gettid());
+        for (;;) ::pause();
+    }).detach();
+    const pid_t thread = started.get_future().get();
+    ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // unknown where only its absence allows as much
+    if (::fork() == 0) {
+        if (::ptrace(PTRACE_SEIZE, thread, 0, 0) != 0) ::_exit(1);
+        std::printf("READY\n");
+        std::fflush(stdout);
+    }
+    for (;;) ::pause();
+}
 
 Object flee_command(const Arguments& arguments) {
     const std::string& way = arguments[0];

@@ -55,6 +55,7 @@ constexpr std::array kCommands = {
     Command{"bomb", 0, bomb_command},
     Command{"orphan", 0, orphan_command},
     Command{"flee", 2, flee_command},
+    Command{"hold-thread", 0, hold_thread_command},
     Command{"burn", 1, burn_command},
     Command{"count", 1, count_command},
     Command{"sleep-forever", 0, sleep_forever_command},

@@ -69,4 +69,17 @@ TEST_CASE("threads: a forced delete ends the container whose first thread has en
     container.await_end();
 }
 
+// It has not ended before its tracer has seen the end of the thread, or has ended itself.
+TEST_CASE("threads: a forced delete ends the container one of whose processes traces the first") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
+    Bundle bundle;
+    bundle.drop_namespace("pid").probe({"hold-thread"});
+    const Container container(bundle, As::running);
+    CHECK(await_file(bundle.host() / "output") == "READY\n");
+    container.must({"delete", "--force", bundle.id()});
+    container.await_end();
+}
+
 }  // namespace pinfold::integration
