@@ -267,10 +267,17 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     return plan;
 }
 
+static bool may_trace(const std::optional<Process>& process) {
+    return process && process->capabilities &&
+           std::ranges::find(process->capabilities->bounding, "CAP_SYS_PTRACE") !=
+               process->capabilities->bounding.end();
+}
+
 Result<ExecPlan> plan_exec(Spec spec, const std::string& id, const ExecOverrides& overrides, const HostFacts& host) {
+    ExecPlan plan;
+    plan.others_may_trace = may_trace(spec.process);
     spec.process = overrides.process;
     const NamespacePlan namespaces = plan_namespaces(spec.linux_, host);
-    ExecPlan plan;
     plan.process = plan_process(spec, overrides.preserve_fds, host);
     // A process that joins a container lets nobody but root look at it.
     if (overrides.receipt && !host.is_root())

@@ -179,6 +179,9 @@ struct ExecPlan {
     bool marked = false;
     std::optional<IdMaps> id_maps;
     bool protect_binary = false;
+    // The container's own programs, by its configuration: its first process may have given the right up since, and
+    // others have kept it.
+    bool others_may_trace = false;
     std::string keyring;
     std::optional<uid_t> stream_owner;
     std::optional<Seccomp> seccomp;

@@ -161,13 +161,13 @@ Result<ExecContext> make_context(const ExecRequest& request, int init, ChildSide
 
 // A container that waits for its start may have more rights than its programs will, to load its filter with, and so may
 // the process that comes in; one that can trace them would have these, too.
-Result<void> check_tracing(const ContainerState& state, const ChildRequest& request) {
+Result<void> check_tracing(const ContainerState& state, const ChildRequest& request, bool others_may_trace) {
     const uint64_t kept = kept_capabilities(request);
     const uint64_t waiting = state.status == Status::created ? TRY(permitted_capabilities(state.pid)) : 0;
     if ((kept | waiting) == 0) return {};
     const uint64_t tracing = capability_bit("CAP_SYS_PTRACE").value_or(0);
     const uint64_t bounding = request.process.capabilities.bounding | TRY(bounding_capabilities(state.pid));
-    if ((bounding & tracing) == 0) return {};
+    if ((bounding & tracing) == 0 && !others_may_trace) return {};
     if ((waiting & ~bounding) != 0)
         return plain_error(concat(quoted(state.record.id),
                                   " waits for its start with the right to load its filter, which a program with "
@@ -275,7 +275,7 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     TRY(require_first_thread(state.pid));
     ExecContext context = TRY(make_context(request, init.get(), std::move(childs)));
     const bool filters_early = context.filters_early;
-    TRY(check_tracing(state, {plan.process, plan.seccomp, nullptr, false, filters_early}));
+    TRY(check_tracing(state, {plan.process, plan.seccomp, nullptr, false, filters_early}, plan.others_may_trace));
     StartedExec started = TRY(come_in_by_joiner(request, handshake, std::move(context)));
     const Child& child = started.child;
     if (request.on_born) TRY(request.on_born(child, started.mark.get()));
