@@ -20,6 +20,8 @@ namespace pinfold {
 namespace {
 
 constexpr size_t kMostCalls = 1024;  // more than any kernel has
+constexpr size_t kMostNumbers = 16;  // that have no name
+constexpr std::pair<uint32_t, int> kOthers(0, -1);
 
 // The file may be another process's by now, so ask whether the call still waits after it has been read.
 std::string program_of(int listener, const seccomp_notif& call) {
@@ -71,10 +73,13 @@ void Denials::count(const seccomp_notif& call) {
         ++known->second.count;
         return;
     }
-    if (calls_.size() == kMostCalls) return;
-    DeniedCall& entry = calls_[key];
-    entry.name = syscall_name(call.data.arch, call.data.nr);
-    entry.count = 1;
+    std::string name = syscall_name(call.data.arch, call.data.nr);
+    // Numbers that nobody knows must not take the room of calls that matter.
+    const bool has_name = name.find_first_not_of("-0123456789") != name.npos;
+    const bool has_room = calls_.size() < kMostCalls && (has_name || ++numbers_ <= kMostNumbers);
+    DeniedCall& entry = calls_[has_room ? key : kOthers];
+    if (++entry.count > 1) return;
+    entry.name = has_room ? std::move(name) : "others";
     std::ranges::copy(call.data.args, entry.arguments.begin());
     entry.program = program_of(listener_.get(), call);
 }

@@ -37,6 +37,7 @@ private:
     std::vector<char> request_;  // as large as this kernel has them
     std::vector<char> response_;
     std::map<std::pair<uint32_t, int>, DeniedCall> calls_;  // by architecture and number
+    uint64_t numbers_ = 0;                                  // attempts at new ones that have no name
     uint64_t total_ = 0;
 };
 

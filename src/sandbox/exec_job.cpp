@@ -192,6 +192,14 @@ private:
     UniqueFd timer_;
 };
 
+// Of its own group, where that is counted; else of the container, in which others run out of memory as well: those are
+// its own where its process, or as a shell tells of it a child, was killed.
+uint64_t own_oom_kills(const CgroupPath& own, uint64_t in_container, const JobEnd& end) {
+    if (const uint64_t kills = count_oom(own).kills; kills != 0) return kills;
+    const bool was_killed = !end.payload || end.payload->status == (end.payload->signaled ? SIGKILL : 128 + SIGKILL);
+    return was_killed ? in_container : 0;
+}
+
 Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
                           const ExecWatch& watch) {
     const CgroupPath& container = state.record.cgroup;
@@ -246,7 +254,8 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     take_output(streams.output, result);
     if (denials) result.denied = denials->take();
     else result.denied.reset();
-    classify(end, {measure_usage(group.place()), count_oom(container).kills - kills_before, std::nullopt}, result);
+    const uint64_t kills = own_oom_kills(group.place(), count_oom(container).kills - kills_before, end);
+    classify(end, {measure_usage(group.place()), kills, std::nullopt}, result);
     return result;
 }
 

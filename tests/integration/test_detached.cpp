@@ -118,6 +118,27 @@ TEST_CASE("detached: exec with a deadline ends all that it started, and nothing 
     }
 }
 
+TEST_CASE("detached: an exec is not told to have run out of memory because another one did") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const DetachedSandbox box(bundle, {"--memory", "64m"});
+    const std::string result = bundle.host() / "result";
+    REQUIRE(box.exec({}, {"mkfifo", "begun", "go"}).status == 0);
+    Process waits(
+        bundle.verb({"exec", "--result", result, bundle.id(), "sh", "-c", "echo > begun; read x < go; exit 3"}), {});
+    REQUIRE(box.exec({}, {"sh", "-c", "read x < begun"}).status == 0);
+    const json eater = box.judge({}, {"perl", "-e", "$x = 'x' x (200 << 20)"});
+    CHECK(eater["status"] == "oom_killed");
+    CHECK(box.judge({}, {"sh", "-c", "perl -e '$x = \"x\" x (200 << 20)'"})["status"] == "oom_killed");
+    REQUIRE(box.exec({}, {"sh", "-c", "echo > go"}).status == 0);
+    CHECK(waits.finish().status == 3);
+    const json waited = json::parse(read_text(result));
+    CHECK(waited["status"] == "exited");
+    CHECK(waited["exit_code"] == 3);
+    CHECK(waited["usage"]["oom_kills"] == 0);
+}
+
 TEST_CASE("detached: an exec whose supervisor is stopped or killed ends at its deadline all the same") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
@@ -366,7 +387,7 @@ TEST_CASE("detached: what nobody would stay for is refused") {
     PINFOLD_ONLY();
     const Bundle bundle;
     for (const std::vector<std::string>& options :
-         {std::vector<std::string>{"--capture"}, {"--result", "/tmp/x"}, {"--output-limit", "1k"}}) {
+         {std::vector<std::string>{"--capture"}, {"--result", bundle.host() / "result"}, {"--output-limit", "1k"}}) {
         std::vector<std::string> all = {"--detach"};
         all.insert(all.end(), options.begin(), options.end());
         const Ended ended = run_job(bundle, {all, {"true"}, {}});

@@ -21,12 +21,15 @@ namespace {
 
 constexpr uint32_t kNumber = offsetof(seccomp_data, nr);
 
-// `answer` for two calls that no thread makes by itself; all else is allowed.
+constexpr uint32_t kNoCall = 5000;  // and all above it
+
+// Answers for calls that no thread makes by itself; all else is allowed.
 std::vector<sock_filter> filter(uint32_t of_chroot, uint32_t of_umount) {
     return {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kNumber),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_chroot, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_umount2, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_chroot, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_umount2, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kNoCall, 2, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         BPF_STMT(BPF_RET | BPF_K, of_chroot),
         BPF_STMT(BPF_RET | BPF_K, of_umount),
@@ -78,6 +81,28 @@ bool knows_listeners() {
 
 #define NEEDS_LISTENERS() \
     if (!knows_listeners()) SKIP_TEST("no seccomp notifications: valgrind has no seccomp(2)")
+
+TEST_CASE("denials: numbers that no kernel has hide no call that has a name") {
+    NEEDS_LISTENERS();
+    constexpr int kJunk = 1100;
+    Caller caller([] {
+        for (int round = 0; round < 2; ++round) {
+            for (int i = 0; i < kJunk; ++i) ::syscall(kNoCall + i);
+        }
+        ::syscall(SYS_chroot, "/nowhere");
+    });
+    Result<Denials> denials =
+        Denials::create(caller.listener(), filter(SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ERRNO | ENOSYS));
+    REQUIRE(denials);
+    serve_all(*denials);
+    const std::vector<DeniedCall> calls = denials->take();
+    REQUIRE(calls.size() == 18);
+    CHECK(calls[0].name == "others");
+    CHECK(calls[0].count == 2 * (kJunk - 16));
+    CHECK(calls[1].name == std::to_string(kNoCall));
+    CHECK(calls[1].count == 2);
+    CHECK(calls[17].name == "chroot");
+}
 
 TEST_CASE("denials: each call is counted and answered with the profile's own errno, until nobody is left to call") {
     NEEDS_LISTENERS();
