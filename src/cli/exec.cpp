@@ -48,6 +48,7 @@ Process from_command_line(Process process, const ExecOptions& options) {
 Result<Process> wanted_process(const Spec& spec, const ExecOptions& options) {
     if (options.process_file.empty()) {
         if (options.args.empty()) return plain_error("nothing to run: name a program, or a file with --process");
+        TRY(check_env(options.env));
         return from_command_line(*spec.process, options);
     }
     if (!options.args.empty()) return plain_error("a program and --process exclude each other");
@@ -115,7 +116,9 @@ Result<int> run_watched(const ExecPlan& plan, const ContainerState& state, const
 Result<int> verb_exec(const ExecOptions& options, const CommandLine& line) {
     const ExecWatch watch = TRY(make_watch(options));
     const ContainerState state = TRY(load_state(line.global.root, options.id));
-    TRY(check_operation(options.ignore_paused ? Operation::exec_ignoring_pause : Operation::exec, state));
+    // With a deadline a paused one is refused later, with what helps then.
+    const bool ignores_pause = options.ignore_paused || watch.timeout;
+    TRY(check_operation(ignores_pause ? Operation::exec_ignoring_pause : Operation::exec, state));
     TRY(check_rights(options, state, line));
     const std::string config = TRY(load_config_text(line.global.root, options.id));
     Spec spec = TRY(parse_checked_config(config));

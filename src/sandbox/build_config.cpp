@@ -156,12 +156,22 @@ std::string profile_of(const SandboxJob& job) {
     return job.network == Network::none ? "default" : "network";
 }
 
+Result<void> check_env(const std::vector<std::string>& env) {
+    for (const std::string& one : env) {
+        if (const size_t equals = one.find('='); equals != 0 && equals != one.npos) continue;
+        return plain_error(concat("--env ", quoted(one), ": expected NAME=VALUE"))
+            .with_hint("nothing of your own environment is passed on");
+    }
+    return {};
+}
+
 Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, const HostFacts& host,
                                const std::string& id, bool stays) {
     TRY(check_resource_limits(job.limits));
     JobConfig config;
     GenerateOptions options;
     options.args = job.command;
+    TRY(check_env(job.env));
     options.env = job.env;
     options.user = TRY(parse_user(job.user));
     const UniqueFd profile = TRY_IN("--seccomp", open_profile_allowed(policies, profile_of(job)));

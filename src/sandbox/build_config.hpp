@@ -31,6 +31,8 @@ struct JobConfig {
     std::vector<UniqueFd> sources;  // of binds, which the configuration names by number
 };
 
+Result<void> check_env(const std::vector<std::string>& env);
+
 // One that stays has a lifetime, if that is limited, and no deadline; and perhaps no payload.
 Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, const HostFacts& host,
                                const std::string& id, bool stays);

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/strings.hpp"
+#include "files/receive_tree.hpp"
 
 namespace pinfold {
 
@@ -28,7 +29,7 @@ Result<Transfers> Transfers::open(const SandboxJob& job, const Policies& policie
     for (const FileCopy& copy : job.copy_in) {
         const std::string label = concat("--copy-in ", quoted(copy.source));
         UniqueFd source = TRY_IN(label, open_allowed(policies, copy.source, Access::read));
-        transfers.in_.push_back({std::move(source), last_part(copy.source), copy.destination, label});
+        transfers.in_.push_back({std::move(source), last_name(copy.source), copy.destination, label});
     }
     for (const FileCopy& copy : job.copy_out) {
         const std::string label = concat("--copy-out ", quoted(copy.destination));

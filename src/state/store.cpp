@@ -293,7 +293,7 @@ Result<StateDir> StateDir::create(const std::string& root, const ContainerRecord
         }
         if (errno != EEXIST) return errno_error(concat("make ", root, "/", record.id));
         return plain_error(concat("container ", quoted(record.id), " already exists"))
-            .with_hint(concat("choose another id, or remove it: pinfold delete ", record.id));
+            .with_hint(concat("choose another id, or remove it: pinfold delete --force ", record.id));
     }
     Result<UniqueFd> claimed = claim_directory(root_fd.get(), record.id);
     if (!claimed) {

@@ -139,6 +139,21 @@ TEST_CASE("detached: an exec is not told to have run out of memory because anoth
     CHECK(waited["usage"]["oom_kills"] == 0);
 }
 
+TEST_CASE("detached: hints that can be followed: a name that is taken, a deadline in a paused sandbox") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const DetachedSandbox box(bundle, {});
+    const Ended taken = run_job(bundle, {{}, {"true"}, {}});
+    CHECK(taken.status == 125);
+    CHECK_MESSAGE(taken.err.find("pinfold delete --force " + bundle.id()) != std::string::npos, taken.err);
+    REQUIRE(box.run({"pause", bundle.id()}).status == 0);
+    const Ended paused = box.exec({"--timeout", "2s"}, {"true"});
+    CHECK(paused.status == 255);
+    CHECK_MESSAGE(paused.err.find("hint: resume it first\n") != std::string::npos, paused.err);
+    CHECK(box.run({"resume", bundle.id()}).status == 0);
+}
+
 TEST_CASE("detached: an exec whose supervisor is stopped or killed ends at its deadline all the same") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

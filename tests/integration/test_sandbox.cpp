@@ -322,6 +322,38 @@ TEST_CASE("sandbox: a result that could not be written is refused before the pro
     CHECK(std::distance(fs::directory_iterator(shared), {}) == 2);
 }
 
+TEST_CASE("sandbox: a variable has a name and a value, also for exec") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const DetachedSandbox box(bundle, {});
+    for (const std::string wrong : {"HOME", "=x", ""}) {
+        const std::string told = "--env '" + wrong + "': expected NAME=VALUE";
+        const Ended job = run_job(bundle, {{"-e", wrong}, {"true"}, {}});
+        CHECK(job.status == 125);
+        CHECK_MESSAGE(job.err.find(told) != std::string::npos, job.err);
+        const Ended exec = box.exec({"-e", wrong}, {"true"});
+        CHECK(exec.status == 255);
+        CHECK_MESSAGE(exec.err.find(told) != std::string::npos, exec.err);
+    }
+    CHECK(box.exec({"-e", "A="}, {"sh", "-c", "echo ${A-none}"}).out == "\n");
+}
+
+TEST_CASE("sandbox: a directory is copied in as what it holds where its name has no last part") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const std::string tree = bundle.host() / "tree";
+    fs::create_directory(tree);
+    write_text(tree + "/file", "copied\n");
+    for (const std::string& source : {tree + "/.", tree + "/./", tree + "/../tree/."}) {
+        CAPTURE(source);
+        const Ended ended = run_job(bundle, {{"--copy-in", source + ":/workspace"}, {"cat", "file"}, {}});
+        CHECK_MESSAGE(ended.out == "copied\n", ended.err);
+    }
+    CHECK(run_job(bundle, {{"--copy-in", tree + ":/workspace"}, {"cat", "tree/file"}, {}}).out == "copied\n");
+}
+
 TEST_CASE("sandbox: nothing is captured that nobody would see") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
