@@ -390,8 +390,8 @@ Result<std::optional<Packet>> Channel::receive() const {
     header.msg_controllen = sizeof control;
     ssize_t length = 0;
     while ((length = ::recvmsg(fd_.get(), &header, MSG_CMSG_CLOEXEC)) < 0) {
-        if (errno == ECONNRESET) return std::optional<Packet>();  // closed with our message unread: as good as closed
-        if (errno != EINTR) return errno_error("receive from the other process");
+        // Closed with our message unread, which is told once, and before what was said last.
+        if (errno != EINTR && errno != ECONNRESET) return errno_error("receive from the other process");
     }
     if (length == 0) return std::optional<Packet>();
     const std::string_view bytes(reinterpret_cast<const char*>(&wire), size_t(length));

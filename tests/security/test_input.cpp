@@ -163,7 +163,7 @@ TEST_CASE("names: nothing that a terminal obeys gets through, whoever tells the 
         using Words = std::vector<std::string>;
         for (const Words& words : {Words{"sandbox", "--" + name}, {"--log-format", name, "list"}, {"list", name}}) {
             const Ended ended = verb(bundle, words);
-            CHECK(ended.status == 1);
+            CHECK(ended.status == (words.front() == "sandbox" ? 125 : 1));
             WITHSTANDS("a word of the command line", is_harmless(ended.err) && is_harmless(ended.err + ended.out));
         }
     }

@@ -57,6 +57,17 @@ TEST_CASE("channel: descriptors travel, and are closed on exec") {
     CHECK(born->fd);
 }
 
+TEST_CASE("channel: what was said last is heard, also of who has not listened") {
+    auto [parent, child] = Channel::make_pair().value();
+    REQUIRE(parent.send(Message::go));
+    child.send_failure(Error{2, "mounts[3] /data: does not exist", ""});
+    child.close();  // with the message unread
+    const auto packet = parent.receive().value();
+    REQUIRE(packet);
+    CHECK(packet->error.message == "mounts[3] /data: does not exist");
+    CHECK_FALSE(parent.receive().value().has_value());
+}
+
 TEST_CASE("channel: who died before it was told to go on has the last word") {
     auto ends = Channel::make_pair();
     REQUIRE(ends);
