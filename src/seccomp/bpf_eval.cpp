@@ -5,7 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <set>
-#include <vector>
+#include <utility>
 
 namespace pinfold {
 
@@ -97,35 +97,31 @@ uint32_t evaluate(std::span<const sock_filter> program, const seccomp_data& call
 
 bool always_answers(std::span<const sock_filter> program, const PartlyKnownCall& calls,
                     const std::function<bool(uint32_t action)>& is_meant) {
-    // Jumps go forward only: when an instruction's turn comes, all that lead to it have had theirs.
-    std::vector<std::set<Word>> reached(program.size());
-    if (program.empty()) return false;
-    reached[0].insert(Word{});
-    for (size_t at = 0; at < program.size(); ++at) {
+    // Where it can come to, and with what. Jumps go forward only, so it ends.
+    std::set<std::pair<size_t, Word>> left = {{0, Word{}}};
+    while (!left.empty()) {
+        const auto [at, word] = left.extract(left.begin()).value();
+        if (at >= program.size()) return false;
         const sock_filter& step = program[at];
-        // False where the program is at fault.
-        const auto goes_on = [&](uint64_t distance, const Word& word) {
-            const bool ends = distance >= program.size() - at - 1;
-            if (!ends) reached[at + 1 + distance].insert(word);
-            return !ends;
+        const auto go_on = [&, from = at + 1](size_t distance, const Word& with) {
+            left.emplace(from + distance, with);
         };
-        for (const Word& word : reached[at]) {
-            if (step.code == (BPF_RET | BPF_K)) {
-                if (!is_meant(step.k & SECCOMP_RET_ACTION_FULL)) return false;
-            } else if (step.code == (BPF_LD | BPF_W | BPF_ABS)) {
-                const std::optional<uint32_t> value = load_word(calls.call, step.k);
-                if (!value || !goes_on(0, {*value, *load_word(calls.known, step.k)})) return false;
-            } else if (step.code == (BPF_ALU | BPF_AND | BPF_K)) {
-                if (!goes_on(0, {word.value & step.k, word.known | ~step.k})) return false;
-            } else if (step.code == (BPF_JMP | BPF_JA)) {
-                if (!goes_on(step.k, word)) return false;
-            } else {
-                const std::optional<Ways> ways = ways_on(step, word);
-                if (!ways || (ways->taken && !goes_on(step.jt, word)) || (ways->passed && !goes_on(step.jf, word)))
-                    return false;
-            }
+        if (step.code == (BPF_RET | BPF_K)) {
+            if (!is_meant(step.k & SECCOMP_RET_ACTION_FULL)) return false;
+        } else if (step.code == (BPF_LD | BPF_W | BPF_ABS)) {
+            const std::optional<uint32_t> value = load_word(calls.call, step.k);
+            if (!value) return false;
+            go_on(0, {*value, *load_word(calls.known, step.k)});
+        } else if (step.code == (BPF_ALU | BPF_AND | BPF_K)) {
+            go_on(0, {word.value & step.k, word.known | ~step.k});
+        } else if (step.code == (BPF_JMP | BPF_JA)) {
+            go_on(step.k, word);
+        } else {
+            const std::optional<Ways> ways = ways_on(step, word);
+            if (!ways) return false;
+            if (ways->taken) go_on(step.jt, word);
+            if (ways->passed) go_on(step.jf, word);
         }
-        reached[at].clear();
     }
     return true;
 }
