@@ -22,6 +22,7 @@ SandboxStatus status_of(const JobEnd& end, const JobCounts& counts, const Sandbo
 void take_usage(const JobEnd& end, const JobCounts& counts, SandboxResult& result) {
     GroupUsage usage = counts.usage;
     if (!usage.cpu_usec && end.payload) usage.cpu_usec = end.payload->cpu_usec;
+    if (!usage.cpu_usec && end.cpu) usage.cpu_usec = uint64_t(end.cpu->count()) / 1000;
     if (!usage.peak_memory && end.payload) usage.peak_memory = end.payload->most_memory;
     result.wall_seconds = std::chrono::duration<double>(end.wall).count();
     if (usage.cpu_usec) result.cpu_seconds = double(*usage.cpu_usec) / 1e6;

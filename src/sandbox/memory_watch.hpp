@@ -1,5 +1,5 @@
-// What the processes of a sandbox have mapped, added up from outside, where no group counts it. A limit of a process
-// holds none of what it shares with others, nor all of them together.
+// What the processes of a sandbox have mapped, and the processor time that they have used, added up from outside, where
+// no group counts it. A limit of a process holds none of what it shares with others, nor all of them together.
 #pragma once
 
 #include <sys/types.h>
@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cgroup/path.hpp"
@@ -30,6 +31,9 @@ public:
     // Until so much more could be used that it has to be looked at again.
     std::chrono::nanoseconds rest(uint64_t used) const;
 
+    // Of all that have descended from the sandbox init so far, but for what lived and was reaped unseen.
+    std::chrono::nanoseconds cpu_time();
+
 private:
     MemoryWatch(pid_t sandbox_init, uint64_t limit) : sandbox_init_(sandbox_init), limit_(limit) {}
     uint64_t size_of_shared(const std::vector<pid_t>& processes);
@@ -37,6 +41,7 @@ private:
     pid_t sandbox_init_;
     uint64_t limit_;
     Sizes sizes_;
+    std::map<std::pair<pid_t, uint64_t>, uint64_t> ticks_;  // of each process that was seen, by pid and start
 };
 
 }  // namespace pinfold

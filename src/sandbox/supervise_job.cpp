@@ -140,8 +140,9 @@ void Supervisor::finish_output() {
 // A job cannot use up its time faster than with all processors, so this need not look more often than that.
 Result<void> Supervisor::check_cpu() {
     const std::optional<uint64_t> used = measure_cpu(watch_.group);
-    if (!used) return {};  // RLIMIT_CPU holds each process then
-    const nanoseconds left = *watch_.cpu_timeout - std::chrono::microseconds(*used);
+    if (!used && watch_.memory == nullptr) return {};  // RLIMIT_CPU holds each process then
+    const nanoseconds left =
+        *watch_.cpu_timeout - (used ? nanoseconds(std::chrono::microseconds(*used)) : watch_.memory->cpu_time());
     if (left <= 0ns) {
         end_.timed_out = true;
         kill();
@@ -174,6 +175,7 @@ void Supervisor::take_signals() {
 
 // All at once, where the group can: nothing can get away by forking.
 void Supervisor::kill() {
+    if (watch_.memory != nullptr) end_.cpu = watch_.memory->cpu_time();
     if (watch_.link != nullptr) kill_group(watch_.group);
     else kill_everyone(watch_.group, watch_.mark);
     if (auto sent = send_signal(receiver(), SIGKILL); !sent) log_warning(sent.error().message);

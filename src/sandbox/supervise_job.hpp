@@ -31,7 +31,8 @@ struct JobWatch {
 };
 
 struct JobEnd {
-    std::optional<PayloadEnd> payload;  // nothing: it went with its init
+    std::optional<PayloadEnd> payload;            // nothing: it went with its init
+    std::optional<std::chrono::nanoseconds> cpu;  // that it had used when it was killed, where no group counts it
     bool timed_out = false;
     bool out_of_memory = false;  // as we have seen; what the kernel did is counted elsewhere
     bool over_limit = false;     // of its output

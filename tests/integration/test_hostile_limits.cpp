@@ -268,7 +268,7 @@ TEST_CASE("hostile: jobs that burn processor time") {
                  CHECK((by == nullptr) == (attempt.as == As::user));  // who has none: it is told
                  // A slice that was begun is given whole.
                  const double slack = pinfold::testing::slow_machine() ? 0.5 : 0.1;
-                 CHECK(attempt.used("cpu_seconds") < 0.2 * attempt.used("wall_seconds") + slack);
+                 if (by != nullptr) CHECK(attempt.used("cpu_seconds") < 0.2 * attempt.used("wall_seconds") + slack);
              }},
         {.name = "alone",
          .options = {"--cpu-timeout", "200ms"},
@@ -276,14 +276,18 @@ TEST_CASE("hostile: jobs that burn processor time") {
          .end = kTimedOut,
          .check =
              [](const Attempt& attempt) {
-                 CHECK(attempt.used("cpu_seconds") > (attempt.as == As::root ? 0.19 : 0.5));
-                 CHECK(attempt.used("cpu_seconds") < (attempt.as == As::root ? 0.5 : 2.5));
+                 CHECK(attempt.used("cpu_seconds") > 0.19);
+                 CHECK(attempt.used("cpu_seconds") < 0.5);
              }},
-        // Without a group each of them has its own second.
         {.name = "by many processes",
          .options = {"--cpu-timeout", "200ms"},
          .command = {"sh", "-c", "for i in 1 2; do (while :; do :; done) & done; wait; exit 6"},
-         .end = kTimedOut,
-         .end_of_user = End{"exited", 6}},
+         .end = kTimedOut},
+        // None of them has used much, and whoever ignores their end does not have it added to its own.
+        {.name = "by many processes, one after the other",
+         .options = {"--cpu-timeout", "500ms"},
+         .command = {"sh", "-c",
+                     "trap '' CHLD; while :; do (i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done) & wait; done"},
+         .end = kTimedOut},
     });
 }
