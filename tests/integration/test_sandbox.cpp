@@ -311,12 +311,12 @@ TEST_CASE("sandbox: a result that could not be written is refused before the pro
     write_text(shared + "/taken", "");
     const std::pair<std::string, const char*> rows[] = {{closed + "/result", "EACCES"},
                                                         {shared + "/taken", "belongs to another user"}};
-    for (const auto& [path, told] : rows) {
-        CAPTURE(path);
-        const Ended ended = run_job(bundle, {{"--result", path}, {"echo", "it ran"}, user});
+    for (const auto& row : rows) {
+        CAPTURE(row.first);
+        const Ended ended = run_job(bundle, {{"--result", row.first}, {"echo", "it ran"}, user});
         CHECK(ended.status == 125);
         CHECK(ended.out == "");
-        CHECK_MESSAGE(ended.err.find(told) != std::string::npos, ended.err);
+        CHECK_MESSAGE(ended.err.find(row.second) != std::string::npos, ended.err);
     }
     CHECK(run_job(bundle, {{"--result", shared + "/free"}, {"echo", "it ran"}, user}).out == "it ran\n");
     CHECK(std::distance(fs::directory_iterator(shared), {}) == 2);
