@@ -386,9 +386,10 @@ TEST_CASE("policy: whatever it refuses, and whoever asks, is logged once") {
         {{"exec", "--cgroup", "x", "box", "true"}, root},
         {{"update", "--memory", "1g", "box"}, root},
     };
-    for (const auto& [words, spawn] : refusals) {
+    for (const auto& refusal : refusals) {
+        const auto& words = refusal.first;
         const size_t before = logged(log, "policy").size();
-        const Ended ended = call(words, spawn);
+        const Ended ended = call(words, refusal.second);
         const std::vector<json> events = logged(log, "policy");
         INFO(words[0], " ", words[1], " ", words[2]);
         CHECK_MESSAGE(ended.err.find("policy: ") != std::string::npos, ended.err);
