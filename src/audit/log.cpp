@@ -99,7 +99,7 @@ Result<void> note_faults(Chain& chain, std::string_view rest, const Head& head) 
 
 }  // namespace
 
-StopsHeldBack::StopsHeldBack() : before_{} {
+StopsHeldBack::StopsHeldBack() {
     sigset_t stops;
     ::sigemptyset(&stops);
     for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU}) ::sigaddset(&stops, number);

@@ -23,7 +23,7 @@ public:
     StopsHeldBack& operator=(const StopsHeldBack&) = delete;
 
 private:
-    sigset_t before_;
+    sigset_t before_{};
 };
 
 class AuditLog {

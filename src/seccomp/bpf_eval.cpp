@@ -58,6 +58,7 @@ struct Word {
     uint32_t value = 0;
     uint32_t known = ~0U;
 
+    // NOLINTNEXTLINE(modernize-use-nullptr): it takes the zero of the comparison for one
     friend auto operator<=>(const Word&, const Word&) = default;
 };
 
