@@ -277,7 +277,7 @@ TEST_CASE("hostile: jobs that burn processor time") {
          .check =
              [](const Attempt& attempt) {
                  CHECK(attempt.used("cpu_seconds") > 0.19);
-                 CHECK(attempt.used("cpu_seconds") < 0.5);
+                 CHECK(attempt.used("cpu_seconds") < (pinfold::testing::slow_machine() ? 2.5 : 0.5));
              }},
         {.name = "by many processes",
          .options = {"--cpu-timeout", "200ms"},
