@@ -23,6 +23,6 @@ struct SandboxSetting {
 };
 
 // Does not fail: a job that could not be set up is a result too, with nothing left of it.
-SandboxResult run_job(const SandboxJob& job, const SandboxSetting& setting);
+SandboxResult run_job(const SandboxJob& wanted, const SandboxSetting& setting);
 
 }  // namespace pinfold
