@@ -208,8 +208,7 @@ TEST_CASE("audit: a head that cannot be read is none that somebody has changed")
     REQUIRE(log.verify().status == 0);
     // Somewhere between too few descriptors for anything and enough for all.
     for (int most = 4; most <= 16; ++most) {
-        const std::string limit = std::to_string(most);
-        std::vector<std::string> line = {"/usr/bin/prlimit", "--nofile=" + limit + ":" + limit};
+        std::vector<std::string> line = {"/usr/bin/prlimit", "--nofile=" + std::to_string(most)};
         for (const std::string& word : bundle.verb(log.with({"kill", "nosuch"}))) line.push_back(word);
         run_program(line);
     }
