@@ -458,7 +458,8 @@ TEST_CASE("policy: by limits of its own no caller keeps an event out of the log"
                                       : resource == "--nofile=" ? "12"
                                       : resource == "--cpu="    ? "5"
                                                                 : "67108864";
-            const std::string limit = resource + value + colon;
+            std::string limit = resource + value;
+            limit += colon;
             const size_t refusals = logged(log, "policy").size(), ends = logged(log, "exec-end").size();
             const Ended refused_one = limited(limit, forbidden), ended = limited(limit, exec);
             const auto told = [](const Ended& one) {
