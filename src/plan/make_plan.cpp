@@ -267,10 +267,12 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     return plan;
 }
 
+// Names may be in small letters, and numbers.
 static bool may_trace(const std::optional<Process>& process) {
+    const std::optional<uint64_t> tracing = capability_bit("CAP_SYS_PTRACE");
     return process && process->capabilities &&
-           std::ranges::find(process->capabilities->bounding, "CAP_SYS_PTRACE") !=
-               process->capabilities->bounding.end();
+           std::ranges::any_of(process->capabilities->bounding,
+                               [&](const std::string& name) { return capability_bit(name) == tracing; });
 }
 
 Result<ExecPlan> plan_exec(Spec spec, const std::string& id, const ExecOverrides& overrides, const HostFacts& host) {

@@ -206,7 +206,7 @@ std::chrono::nanoseconds MemoryWatch::cpu_time() {
     for (const pid_t pid : descendants_of(sandbox_init_)) {
         const Ticks ticks = ticks_of(pid);
         counted += ticks.own + ticks.reaped;
-        if (ticks.started != 0) ticks_[{pid, ticks.started}] = ticks.own;
+        if (ticks.own != 0) ticks_[{pid, ticks.started}] = ticks.own;  // each kept one brings the end nearer
     }
     uint64_t seen = 0;
     for (const auto& [process, own] : ticks_) seen += own;
