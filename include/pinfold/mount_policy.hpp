@@ -25,10 +25,13 @@ struct MountPolicy {
     std::optional<std::vector<std::string>> allowed_write_paths;
     // Neither these, nor what lies below them, nor what contains one of them.
     std::vector<std::string> forbidden_paths = default_forbidden_paths();
-    // The same holds for these, which are plain paths: also before they exist, and for each link that leads to one.
+    // Of these, whoever asks by the path itself, without a link on the way, is given what lies below nevertheless.
+    std::vector<std::string> given_by_name;
+    // As for forbidden paths, but these are plain: also before they exist, and for each link that leads to one.
     // Whoever can write there says which programs are run as a container's hooks.
     std::vector<std::string> state_roots = default_state_roots();
-    std::string origin = "built in";  // the file that it was read from, for messages
+    std::vector<std::string> audit_logs{};  // which nothing that can be written to may be, or contain
+    std::string origin = "built in";        // the file that it was read from, for messages
 };
 
 enum class Access : uint8_t { read, write };
@@ -49,5 +52,8 @@ Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, cons
 // Of a directory that is to be bound: refused if somebody answers at a socket in it. A mount, read-only or not, lets
 // who is inside connect to them: to a terminal multiplexer, an agent for keys, a daemon.
 Result<void> check_no_sockets(int directory);
+
+// Refuses what is, or contains, a program that others run with its owner's rights, where it could be written to.
+Result<void> check_no_set_id(int fd);
 
 }  // namespace pinfold

@@ -3,11 +3,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "json/json.hpp"
+#include "policy/gate.hpp"
 
 namespace pinfold {
 
@@ -32,16 +35,6 @@ std::string login_uid() {
     return uid && *uid != UINT32_MAX ? std::to_string(*uid) : "null";
 }
 
-std::string caller_text() {
-    const pid_t parent = ::getppid();
-    return JsonObject()
-        .add("uid", ::getuid())
-        .add("pid", parent)
-        .add("login_uid", login_uid())
-        .add_text("program", first_line(concat("/proc/", parent, "/comm")))
-        .text();
-}
-
 const std::string* text_member(const Json& json, std::string_view key) {
     const Json* value = json.find(key);
     return value ? value->string() : nullptr;
@@ -52,13 +45,71 @@ const uint64_t* number_member(const Json& json, std::string_view key) {
     return value ? value->unsigned_integer() : nullptr;
 }
 
+// A beginning of the text that takes no more than that as JSON, and half of it at least. A control character takes six.
+std::string beginning_of(std::string_view text, size_t most) {
+    size_t size = std::min(text.size(), most);
+    while (size > 0 && json_quoted(text.substr(0, size)).size() > most) size /= 2;
+    while (size > 0 && size < text.size() && (text[size] & 0xC0) == 0x80) --size;  // no part of a character
+    return std::string(text.substr(0, size));
+}
+
+std::string beginning_of(const Json::Array& list, size_t most) {
+    std::vector<std::string> kept;
+    for (const Json& item : list) {
+        if (item.string() == nullptr) return "null";
+        kept.push_back(beginning_of(*item.string(), most));
+        most -= std::min(most, json_quoted(kept.back()).size() + 1);
+        if (most == 0 || kept.back() != *item.string()) break;
+    }
+    return json_list(kept);
+}
+
+// JSON of a text, or of a list of texts. Null of all else.
+std::string beginning_of(const std::string& json) {
+    const Result<Json> value = parse_json(json, "event", kOwnJson);
+    if (value && value->string()) return json_quoted(beginning_of(*value->string(), kMostOfText));
+    return value && value->array() ? beginning_of(*value->array(), kMostOfText) : "null";
+}
+
+std::string note_of_cut(const std::string& whole) {
+    return JsonObject().add("bytes", whole.size()).add_text("sha256", to_hex(sha256(whole))).text();
+}
+
 }  // namespace
 
-ChainedLine compose_line(const AuditEvent& event, const ChainEnd& before) {
+std::string caller_text() {
+    const pid_t parent = ::getppid();
+    JsonObject caller;
+    caller.add("uid", ::getuid());
+    if (const std::optional<uid_t> sudo = sudo_caller()) caller.add("sudo_uid", *sudo);
+    return caller.add("pid", parent)
+        .add("login_uid", login_uid())
+        .add_text("program", first_line(concat("/proc/", parent, "/comm")))
+        .text();
+}
+
+AuditEvent bounded(AuditEvent event) {
+    decltype(event.members) members;
+    if (const std::string whole = json_quoted(event.id); whole.size() > kMostOfText) {
+        event.id = beginning_of(event.id, kMostOfText);
+        members.emplace_back("id_cut", note_of_cut(whole));
+    }
+    for (auto& [name, json] : event.members) {
+        std::string cut = json.size() > kMostOfText ? beginning_of(json) : json;
+        if (cut == "null" && json.size() <= kMostOfOther) cut = json;
+        const bool is_cut = cut != json;
+        members.emplace_back(name, std::move(cut));
+        if (is_cut) members.emplace_back(name + "_cut", note_of_cut(json));
+    }
+    event.members = std::move(members);
+    return event;
+}
+
+ChainedLine compose_line(const AuditEvent& event, const std::string& caller, const ChainEnd& before) {
     const uint64_t seq = before.seq + 1;
     JsonObject line;
     line.add("seq", seq).add_text("time", rfc3339_now()).add_text("event", event.event).add_text("id", event.id);
-    line.add("caller", caller_text());
+    line.add("caller", caller);
     if (!event.config_sha256.empty()) line.add_text("config_sha256", event.config_sha256);
     for (const auto& [name, json] : event.members) line.add(name, json);
     std::string body = line.add_text("prev", before.hash).text();

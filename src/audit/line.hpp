@@ -21,6 +21,13 @@ struct AuditEvent {
         members;  // what else there is to say: a name, and JSON on one line
 };
 
+// The same event, with none of its members longer than kMostOfText or, of other things than a text or a list of texts,
+// kMostOfOther: who comes by sudo(8) chooses them, and must not fill the log. What is longer is cut, or null, and a
+// member NAME_cut tells the size and the digest of the whole, as JSON.
+inline constexpr size_t kMostOfText = size_t{16} << 10;
+inline constexpr size_t kMostOfOther = size_t{64} << 10;
+AuditEvent bounded(AuditEvent event);
+
 // The end of the chain so far. Before the first line it is this one.
 struct ChainEnd {
     uint64_t seq = 0;
@@ -33,8 +40,12 @@ struct ChainedLine {
     ChainEnd end;      // of the chain with this line
 };
 
-// The line for an event that happens now, by the process that has started us.
-ChainedLine compose_line(const AuditEvent& event, const ChainEnd& before);
+// The process that has started us, as JSON. To be asked before there is a second process of us, whose parent is
+// another, and which may have let go of the environment.
+std::string caller_text();
+
+// The line for an event that happens now.
+ChainedLine compose_line(const AuditEvent& event, const std::string& caller, const ChainEnd& before);
 
 struct AuditRecord {
     ChainEnd end;      // with this line

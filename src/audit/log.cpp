@@ -51,6 +51,8 @@ Result<UniqueFd> open_log_file(const std::string& path) {
     Result<UniqueFd> file = open_at(AT_FDCWD, path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (!file && file.error().code == ENOENT)
         return std::move(file).error().with_hint("make its directory first, with mode 0700");
+    if (!file && file.error().code == ELOOP)
+        return std::move(file).error().with_hint("a log must not be a symbolic link: name the file itself");
     if (file) TRY(require_own(file->get(), path));
     return file;
 }
@@ -66,7 +68,9 @@ bool is_at(int fd, const std::string& path) {
 Result<UniqueFd> open_locked(const std::string& path) {
     for (;;) {
         UniqueFd file = TRY(open_log_file(path));
-        TRY(lock_file(file.get(), LOCK_EX, path));
+        if (Result<void> locked = lock_file(file.get(), LOCK_EX, path); !locked)
+            return std::move(locked).error().with_hint(
+                "if that process is stopped or frozen, let it go on, or end it by SIGKILL: the log tells what it left");
         if (is_at(file.get(), path)) return file;
     }
 }
@@ -74,13 +78,14 @@ Result<UniqueFd> open_locked(const std::string& path) {
 struct Chain {
     int fd;
     const std::string& path;
+    const std::string& caller;
     ChainEnd end;
     bool open_line;  // whether the file ends inside of a line
 
     // The head announces the line, so that one which is cut short, or which the head does not know yet, is told from
     // one that somebody else has removed or added.
     Result<void> add(const AuditEvent& event) {
-        const ChainedLine line = compose_line(event, end);
+        const ChainedLine line = compose_line(event, caller, end);
         TRY(write_head(path, {end, line.end.hash}));
         TRY(write_all(fd, concat(open_line ? "\n" : "", line.text, '\n'), path));
         end = line.end;
@@ -110,14 +115,14 @@ StopsHeldBack::~StopsHeldBack() { ::pthread_sigmask(SIG_SETMASK, &before_, nullp
 
 Result<AuditLog> AuditLog::open(const std::string& path) {
     TRY(open_log_file(path));
-    return AuditLog(path);
+    return AuditLog(path, caller_text());
 }
 
 Result<void> AuditLog::append(const AuditEvent& event) const {
     const StopsHeldBack held_back;
     const UniqueFd file = TRY(open_locked(path_));
     const Tail tail = TRY(read_tail(file.get(), path_));
-    Chain chain{file.get(), path_, tail.end, tail.open};
+    Chain chain{file.get(), path_, caller_, tail.end, tail.open};
     const Head head = TRY(read_head(path_));
     TRY(note_faults(chain, tail.rest, head));
     return chain.add(event);
@@ -132,7 +137,7 @@ Result<AuditTrail> AuditTrail::open(const std::vector<std::string>& files, Rewor
 
 Result<void> AuditTrail::append(const AuditEvent& event) const {
     if (!is_on()) return {};
-    const AuditEvent told = words_ ? reworded(event, words_) : event;
+    const AuditEvent told = bounded(words_ ? reworded(event, words_) : event);
     for (const AuditLog& log : logs_) TRY_IN("audit", log.append(told));
     return {};
 }

@@ -28,7 +28,8 @@ private:
 
 class AuditLog {
 public:
-    // Refused: a file that cannot be written, or that others could write to. It is made if it is not there.
+    // Refused: a file that cannot be written, or that others could write to. It is made if it is not there. All events
+    // are those of who calls us now.
     static Result<AuditLog> open(const std::string& path);
 
     // Whole, or with an error; whatever dies meanwhile, the next one goes on behind it. Several processes may append at
@@ -36,10 +37,11 @@ public:
     Result<void> append(const AuditEvent& event) const;
 
 private:
-    explicit AuditLog(std::string path) : path_(std::move(path)) {}
+    AuditLog(std::string path, std::string caller) : path_(std::move(path)), caller_(std::move(caller)) {}
 
     // No descriptor: nothing is kept open while a container runs, and a log that was moved away is begun anew.
     std::string path_;
+    std::string caller_;
 };
 
 // A text with the names that the caller has used, in the place of those of the files that we have opened for them.

@@ -4,6 +4,7 @@
 #include <sys/timerfd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 
@@ -15,15 +16,18 @@ int64_t monotonic_ns() {
     return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
+// Not by gmtime(3), which reads the local time zone's file to tell the time in none.
 std::string rfc3339_now() {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
-    tm utc{};
-    ::gmtime_r(&now.tv_sec, &utc);
-    char date[32];
+    const std::chrono::sys_seconds seconds{std::chrono::seconds(now.tv_sec)};
+    const auto midnight = std::chrono::floor<std::chrono::days>(seconds);
+    const std::chrono::year_month_day date(midnight);
+    const std::chrono::hh_mm_ss time(seconds - midnight);
     char text[64];
-    std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
-    std::snprintf(text, sizeof text, "%s.%09ldZ", date, now.tv_nsec);
+    std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02ld:%02ld:%02ld.%09ldZ", int(date.year()),
+                  unsigned(date.month()), unsigned(date.day()), long(time.hours().count()),
+                  long(time.minutes().count()), long(time.seconds().count()), now.tv_nsec);
     return text;
 }
 

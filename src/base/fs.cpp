@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -22,6 +23,10 @@
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
 
 namespace pinfold {
 
@@ -102,7 +107,7 @@ Result<std::string> read_at_most(int fd, std::string_view name, size_t most) {
         if (got < 0) return errno_error(concat("read ", name));
         used += size_t(got);
         if (used > most) return too_large(name, concat("more than ", most), most);
-        if (got == 0) {
+        if (got == 0 || (size > 0 && used < text.size())) {
             text.resize(used);
             return text;
         }
@@ -378,5 +383,27 @@ Result<void> lock_file(int fd, int kind, std::string_view name, std::chrono::mil
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(patience).count();
     return Error{EWOULDBLOCK, concat(name, " is still held after ", seconds, " s, by ", holder_of(fd)), {}};
 }
+
+namespace {
+
+constexpr int kAllSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+}  // namespace
+
+// Before Linux 6.3 all of them could be executed, and there was no word for it.
+Result<UniqueFd> make_memory_program() {
+    constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    UniqueFd file(::memfd_create("pinfold", kFlags | MFD_EXEC));
+    if (!file && errno == EINVAL) file = UniqueFd(::memfd_create("pinfold", kFlags));
+    if (!file) return errno_error("make a program in memory: memfd_create");
+    return file;
+}
+
+Result<void> seal(int file) {
+    if (::fcntl(file, F_ADD_SEALS, kAllSeals) != 0) return errno_error("seal a program in memory");
+    return {};
+}
+
+bool is_sealed(int file) { return ::fcntl(file, F_GET_SEALS) == kAllSeals; }
 
 }  // namespace pinfold

@@ -133,4 +133,10 @@ inline constexpr std::chrono::seconds kLockPatience{10};
 // holder and, as `name`, what is held.
 Result<void> lock_file(int fd, int kind, std::string_view name, std::chrono::milliseconds patience = kLockPatience);
 
+// A file in memory, to be written, sealed and executed. An error where the host forbids that (vm.memfd_noexec).
+Result<UniqueFd> make_memory_program();
+// From then on nobody can change it.
+Result<void> seal(int file);
+bool is_sealed(int file);
+
 }  // namespace pinfold

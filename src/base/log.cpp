@@ -104,6 +104,10 @@ void log_debug(std::string_view message) {
 
 void log_warning(std::string_view message) { log_line("warning", message); }
 
+void log_notice(std::string_view message) {
+    write_line_in_time(STDERR_FILENO, printable(concat("pinfold: ", message)));
+}
+
 void log_error(const Error& error) {
     if (logger().file) {
         const std::string hint = error.hint.empty() ? "" : concat(" (hint: ", error.hint, ")");

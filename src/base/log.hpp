@@ -25,6 +25,9 @@ bool debug_enabled();
 void log_debug(std::string_view message);
 void log_warning(std::string_view message);
 
+// "pinfold: message" on standard error, whatever --log says: for whoever looks on.
+void log_notice(std::string_view message);
+
 // "pinfold: message", and "hint: ..." on a line of its own.
 void log_error(const Error& error);
 

@@ -11,10 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 
@@ -44,6 +47,8 @@ Result<pid_t> spawn(const std::vector<std::string>& words, int output) {
 UniqueFd open_pidfd(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
 int reap(pid_t pid) {
+    const UniqueFd pidfd = open_pidfd(pid);
+    if (const Result<ChildEnd> end = pidfd ? reap_held(pidfd.get()) : Error{}) return exit_code_of(end->how);
     siginfo_t end{};
     while (::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED) != 0) {
         if (errno != EINTR) return 0;
@@ -51,16 +56,82 @@ int reap(pid_t pid) {
     return exit_code_of(end);
 }
 
-// By system call: the C library's has no room for the usage.
-Result<ChildEnd> reap_held(int pidfd) {
+namespace {
+
+// Fields of /proc/PID/stat, by their numbers in proc(5): how it ended, and the times that it took. To whom the kernel
+// does not tell that it says 0, which is no exit code to be believed; but `io` it refuses then, by the same rule.
+Result<ChildEnd> end_of_zombie(int pidfd) {
+    constexpr size_t kFirst = 3, kUser = 14, kSystem = 15, kExitCode = 52;
+    const pid_t pid = TRY(pid_of(pidfd));
+    if (!read_file(concat("/proc/", pid, "/io")))
+        return plain_error("somebody in the container traces the process, so that it is not known how it ended");
+    const std::string stat = TRY(read_file(concat("/proc/", pid, "/stat")));
+    const std::vector<std::string_view> fields = split(std::string_view(stat).substr(stat.rfind(')') + 2), ' ');
+    const auto number = [&](size_t field) {
+        return field - kFirst < fields.size()
+                   ? parse_number<int64_t>(split(fields[field - kFirst], '\n')[0]).value_or(0)
+                   : 0;
+    };
+    const auto time = [&](size_t field) {
+        const int64_t per_second = ::sysconf(_SC_CLK_TCK), ticks = number(field);
+        return timeval{ticks / per_second, ticks % per_second * 1'000'000 / per_second};
+    };
+    const int status = static_cast<int>(number(kExitCode));
     ChildEnd end{};
-    while (::syscall(SYS_waitid, P_PIDFD, pidfd, &end.how, WEXITED, &end.usage) != 0) {
-        if (errno != EINTR) return errno_error("waitid");
-    }
+    end.how.si_code = WIFEXITED(status) ? CLD_EXITED : CLD_KILLED;
+    end.how.si_status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+    end.usage.ru_utime = time(kUser);
+    end.usage.ru_stime = time(kSystem);
     return end;
 }
 
+// By system call: the C library's has no room for the usage. Never a wait by it. False: it is not ours to reap yet.
+Result<bool> try_to_reap(int pidfd, ChildEnd& end) {
+    while (::syscall(SYS_waitid, P_PIDFD, pidfd, &end.how, WEXITED | WNOHANG, &end.usage) != 0) {
+        if (errno != EINTR) return errno_error("waitid");
+    }
+    return end.how.si_pid != 0;
+}
+
+// We get SIGCHLD once the tracer has waited for it, or has ended.
+Result<bool> reap_after_tracer(int pidfd, ChildEnd& end) {
+    constexpr int64_t kPatience = 1'000'000'000;
+    sigset_t child;
+    sigset_t before;
+    ::sigemptyset(&child);
+    ::sigaddset(&child, SIGCHLD);
+    ::pthread_sigmask(SIG_BLOCK, &child, &before);
+    const int64_t give_up_at = monotonic_ns() + kPatience;
+    Result<bool> reaped = try_to_reap(pidfd, end);  // it may have been before we listened
+    for (int64_t left = kPatience; reaped && !*reaped && left > 0; left = give_up_at - monotonic_ns()) {
+        const timespec rest{left / 1'000'000'000, left % 1'000'000'000};
+        if (::sigtimedwait(&child, nullptr, &rest) < 0 && errno == EAGAIN) break;
+        reaped = try_to_reap(pidfd, end);
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return reaped;
+}
+
+}  // namespace
+
+// One that has ended, and that somebody in its container traces, is the tracer's to wait for, who may never do so. Then
+// it is left to whoever reaps after us. Who only is slow is waited for: some callers reap nobody that they have not
+// started, and what is not reaped keeps its container from ending.
+Result<ChildEnd> reap_held(int pidfd) {
+    pollfd ended{pidfd, POLLIN, 0};
+    while (::poll(&ended, 1, -1) < 0) {
+        if (errno != EINTR) return errno_error("poll");
+    }
+    ChildEnd end{};
+    if (TRY(try_to_reap(pidfd, end)) || TRY(reap_after_tracer(pidfd, end))) return end;
+    return end_of_zombie(pidfd);
+}
+
 int exit_code_of(const siginfo_t& end) { return end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status; }
+
+static bool output_was_closed = false;
+
+bool standard_output_was_closed() { return output_was_closed; }
 
 // The kernel gives the lowest number that is free, and those below are not, once they were filled.
 Result<void> fill_standard_streams() {
@@ -68,6 +139,7 @@ Result<void> fill_standard_streams() {
         if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
         const int opened = ::open("/dev/null", O_RDWR);
         if (opened < 0) return errno_error(concat("descriptor ", number, " is closed: open /dev/null in its place"));
+        output_was_closed = output_was_closed || number == STDOUT_FILENO;
         if (opened == number) continue;
         ::close(opened);  // another thread of a library's caller has taken the number meanwhile
     }
@@ -200,6 +272,33 @@ Result<void> await_end(int pidfd, std::chrono::seconds patience) {
         .with_hint(
             "it ends after all others of its namespace: one that ps calls defunct has to be reaped by its parent, or "
             "that has to end; one that waits for a device or a file server cannot be killed");
+}
+
+namespace {
+
+uint32_t copy_text(char* to, std::string_view text) {
+    const size_t length = std::min(text.size(), ErrorPacket::kMaxText);
+    std::memcpy(to, text.data(), length);
+    return static_cast<uint32_t>(length);
+}
+
+}  // namespace
+
+void ErrorPacket::hold(const Error& error) noexcept {
+    code = error.code;
+    message_length = copy_text(text, error.message);
+    hint_length = copy_text(text + message_length, error.hint);
+}
+
+std::optional<Error> unpack_error(std::string_view bytes) {
+    constexpr size_t kHeader = offsetof(ErrorPacket, text);
+    ErrorPacket packet;
+    if (bytes.size() < kHeader) return std::nullopt;
+    std::memcpy(static_cast<void*>(&packet), bytes.data(), kHeader);
+    const std::string_view text = bytes.substr(kHeader);
+    if (text.size() != size_t{packet.message_length} + packet.hint_length) return std::nullopt;
+    return Error{packet.code, std::string(text.substr(0, packet.message_length)),
+                 std::string(text.substr(packet.message_length))};
 }
 
 }  // namespace pinfold

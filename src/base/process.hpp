@@ -6,9 +6,12 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pinfold/result.hpp"
@@ -43,6 +46,8 @@ int exit_code_of(const siginfo_t& end);
 // /dev/null on each of them that the caller has closed. Otherwise the next file that is opened becomes a standard
 // stream: what is printed lands in it, and the payload inherits it.
 Result<void> fill_standard_streams();
+// Whether that was so of standard output: an answer that is printed there reaches nobody.
+bool standard_output_was_closed();
 
 // The same descriptor above them. For what may have been opened while one of them was closed.
 Result<UniqueFd> above_standard_streams(UniqueFd fd);
@@ -103,5 +108,27 @@ Result<bool> send_signal(int pidfd, int signal);
 
 // After SIGKILL. One in uninterruptible sleep can outlive that for a while, but is not waited for for ever.
 Result<void> await_end(int pidfd, std::chrono::seconds patience = std::chrono::seconds(10));
+
+// An error on its way from one process of pinfold to another.
+// Both ends are the same program, so this is a plain struct. Its size is fixed: who sends it may be under a filter that
+// forbids to allocate.
+struct ErrorPacket {
+    static constexpr size_t kMaxText = 4096;  // of a message and of a hint: whole sentences
+
+    int32_t code = 0;
+    uint32_t message_length = 0;
+    uint32_t hint_length = 0;
+    char text[2 * kMaxText];  // left as it is: only what is used is sent
+
+    ErrorPacket() {}  // NOLINT(modernize-use-equals-default): that would clear the text
+    explicit ErrorPacket(const Error& error) { hold(error); }
+
+    void hold(const Error& error) noexcept;
+    size_t size() const { return offsetof(ErrorPacket, text) + message_length + hint_length; }
+    std::string_view bytes() const { return {reinterpret_cast<const char*>(this), size()}; }
+};
+
+// Nothing: it was cut short.
+std::optional<Error> unpack_error(std::string_view bytes);
 
 }  // namespace pinfold

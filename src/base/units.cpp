@@ -2,6 +2,7 @@
 #include "base/units.hpp"
 
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 namespace pinfold {
@@ -68,9 +69,22 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
         if (!number || !unit) return std::nullopt;
         sum += *number * *unit;
     } while (!text.empty());
+    // A hundred years: added to a clock, or to a time of grace, it is still a number.
+    constexpr int64_t kMost = int64_t{100} * 365 * 86400 * 1'000'000'000;
     const auto result = whole(sum);
-    if (!result) return std::nullopt;
+    if (!result || *result > kMost) return std::nullopt;
     return std::chrono::nanoseconds(*result);
+}
+
+std::string decimal(double number) {
+    char text[32];
+    return {text, std::to_chars(std::begin(text), std::end(text), number).ptr};
+}
+
+std::string in_seconds(double seconds) {
+    char text[32];
+    const auto end = std::to_chars(std::begin(text), std::end(text) - 2, seconds, std::chars_format::fixed, 1).ptr;
+    return std::string(text, end) + " s";
 }
 
 }  // namespace pinfold

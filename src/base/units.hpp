@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace pinfold {
@@ -13,5 +14,11 @@ std::optional<int64_t> parse_size(std::string_view text);
 
 // "5s", "100ms", "1h30m", "1.5s"
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
+
+// The shortest text that is this number: "0.5", "60".
+std::string decimal(double number);
+
+// "2.0 s"
+std::string in_seconds(double seconds);
 
 }  // namespace pinfold

@@ -278,8 +278,14 @@ GroupUsage measure_usage(const CgroupPath& place) {
     usage.peak_processes = number_in(place, "pids.peak", "pids.peak");
     if (const auto io = read_either(place, "io.stat", "blkio.throttle.io_service_bytes_recursive")) {
         usage.read_bytes = sum_of(io->text, io->v1 ? " Read " : " rbytes=");
-        usage.written_bytes = sum_of(io->text, io->v1 ? " Write " : " wbytes=");
+        // v1 counts only what is written past the page cache: a sum without most of it is none.
+        if (!io->v1) usage.written_bytes = sum_of(io->text, " wbytes=");
     }
+    if (const auto cpu = read_either(place, "cpu.stat", "cpu.stat");
+        cpu && cpu->text.find("nr_throttled") != cpu->text.npos)
+        usage.throttled = event_count(cpu->text, "nr_throttled");
+    if (const auto forks = read_either(place, "pids.events", "pids.events"))
+        usage.refused_forks = event_count(forks->text, "max");
     return usage;
 }
 
@@ -289,18 +295,30 @@ std::optional<GroupLimit> read_limit(const CgroupPath& place, const std::string&
     return GroupLimit{std::string(first_line(control->text)), control->v1};
 }
 
+// cgroup v1 does not tell whose limit it was; one that was never reached was not the reason. Newer kernels do not count
+// what was refused: then the highest use has come as near as what is charged at once.
+static bool was_reached(const CgroupPath& place, const std::string& counter) {
+    constexpr uint64_t kChargedAtOnce = 64UL * 4096;
+    const auto peak = number_in(place, {}, counter + "max_usage_in_bytes");
+    const auto limit = number_in(place, {}, counter + "limit_in_bytes");
+    return number_in(place, {}, counter + "failcnt").value_or(0) != 0 ||
+           (peak && limit && *peak + kChargedAtOnce > *limit);
+}
+
 OomCount count_oom(const CgroupPath& place) {
     const auto events = read_either(place, "memory.events", "memory.oom_control");
     const auto limit = read_either(place, "memory.max", "memory.limit_in_bytes");
     if (!events || !limit) return {};
     OomCount count{event_count(events->text, "oom_kill"), event_count(events->text, "oom") != 0,
                    parse_number<uint64_t>(first_line(limit->text)).value_or(0)};
-    // cgroup v1 does not tell whose limit it was; one that was never reached was not the reason.
-    if (events->v1) {
-        const auto reached = number_in(place, {}, "memory.failcnt");
-        if (!reached) return {};
-        count.at_limit = count.kills != 0 && *reached != 0;
-    }
+    if (!events->v1) return count;
+    if (!number_in(place, {}, "memory.failcnt")) return {};
+    // That of memory and swap together is reached first where both are the same.
+    const bool with_swap = !was_reached(place, "memory.") && was_reached(place, "memory.memsw.");
+    count.at_limit = count.kills != 0 && (with_swap || was_reached(place, "memory."));
+    const auto swap_limit = number_in(place, {}, "memory.memsw.limit_in_bytes");
+    count.with_swap = with_swap && swap_limit && *swap_limit != count.limit;
+    if (count.with_swap) count.limit = *swap_limit;
     return count;
 }
 
@@ -309,9 +327,9 @@ namespace {
 constexpr const char* kPure = "/sys/fs/cgroup";
 constexpr const char* kHybrid = "/sys/fs/cgroup/unified";
 
-constexpr const char* kV1Controllers[] = {"blkio",      "cpu",     "cpuacct", "cpuset",  "devices",
-                                          "freezer",    "hugetlb", "memory",  "net_cls", "net_prio",
-                                          "perf_event", "pids",    "rdma"};
+constexpr std::string_view kV1Controllers[] = {"blkio",      "cpu",     "cpuacct", "cpuset",  "devices",
+                                               "freezer",    "hugetlb", "memory",  "net_cls", "net_prio",
+                                               "perf_event", "pids",    "rdma"};
 
 // What is simply not there, or not for us, is an answer. Anything else is none: limits must not go by a guess.
 Result<bool> answer(bool yes, const char* call, const std::string& path) {
@@ -335,9 +353,14 @@ std::string follow(const std::string& path) {
 
 Result<StringMap> find_v1() {
     StringMap found;
-    for (const char* controller : kV1Controllers) {
-        const std::string path = concat(kPure, '/', controller);
-        if (TRY(is_mounted(path, CGROUP_SUPER_MAGIC))) found[controller] = follow(path);
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(kPure), ::closedir);
+    TRY(answer(entries != nullptr, "open", kPure));
+    while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
+        const std::string_view name = entry->d_name;
+        if (std::ranges::find(kV1Controllers, name) == std::end(kV1Controllers)) continue;
+        const std::string path = concat(kPure, '/', name);
+        if (!TRY(is_mounted(path, CGROUP_SUPER_MAGIC))) continue;
+        found[std::string(name)] = entry->d_type == DT_DIR ? path : follow(path);
     }
     return found;
 }

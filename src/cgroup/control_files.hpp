@@ -101,6 +101,8 @@ struct GroupUsage {
     std::optional<uint64_t> peak_processes;  // threads count too
     std::optional<uint64_t> read_bytes;
     std::optional<uint64_t> written_bytes;
+    std::optional<uint64_t> throttled;      // periods in which its share of the processors was used up
+    std::optional<uint64_t> refused_forks;  // because of the limit on processes
 };
 GroupUsage measure_usage(const CgroupPath& place);
 std::optional<uint64_t> measure_cpu(const CgroupPath& place);
@@ -114,9 +116,10 @@ std::optional<GroupLimit> read_limit(const CgroupPath& place, const std::string&
 
 // What the kernel has counted of a group that ran out of memory.
 struct OomCount {
-    uint64_t kills = 0;     // processes of the group that were killed
-    bool at_limit = false;  // it was the group's own limit, not one above it nor the host's memory
-    uint64_t limit = 0;     // in bytes; 0: none
+    uint64_t kills = 0;      // processes of the group that were killed
+    bool at_limit = false;   // it was the group's own limit, not one above it nor the host's memory
+    uint64_t limit = 0;      // in bytes; 0: none
+    bool with_swap = false;  // that limit is of memory and swap together
 };
 
 // Zeros where the container has no group, or that no memory controller.

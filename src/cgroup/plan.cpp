@@ -40,13 +40,15 @@ std::optional<Obstacle> find_obstacle(const CgroupHost& host, CgroupManager mana
     }
     if (manager == CgroupManager::systemd) return find_systemd_obstacle(host);
     if (!host.mounts_any()) {
-        return Obstacle{"neither cgroup v2 nor any controller of v1 is mounted at /sys/fs/cgroup",
-                        "boot with systemd.unified_cgroup_hierarchy=1, or mount cgroup2 there; --cgroup-manager "
-                        "disabled does without, and without limits"};
+        return Obstacle{
+            "neither cgroup v2 nor any controller of v1 is mounted at /sys/fs/cgroup",
+            "boot with systemd.unified_cgroup_hierarchy=1, or mount cgroup2 there, or leave these limits out"};
     }
     if (!host.writable) {
-        return Obstacle{concat(host.mount.empty() ? "/sys/fs/cgroup" : host.mount, " is not writable by this user"),
-                        "run as root; --cgroup-manager disabled does without cgroups, and without limits"};
+        return Obstacle{
+            concat(host.mount.empty() ? "/sys/fs/cgroup" : host.mount, " is not writable by this user"),
+            "run as root, or in a unit with Delegate=yes (systemd-run --user --scope -p Delegate=yes ...), or leave "
+            "these limits out of the config"};
     }
     if (!path.starts_with(host.home + "/")) {
         return Obstacle{concat("linux.cgroupsPath ", quoted(path), " is not below ", host.home,

@@ -385,4 +385,37 @@ Result<void> V2Group::remove_empty() {
     return errno_error("remove " + name());
 }
 
+namespace {
+
+bool is_delegated(const std::string& directory) {
+    const auto is_others = [&](std::string_view name) {
+        struct stat info {};
+        if (::stat(concat(directory, name.empty() ? "" : "/", name).c_str(), &info) != 0) return errno != ENOENT;
+        return info.st_uid != 0 || ((info.st_mode & S_IWGRP) != 0 && info.st_gid != 0) || (info.st_mode & S_IWOTH) != 0;
+    };
+    if (is_others("")) return true;
+    const Result<UniqueFd> group = open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY);
+    bool found = !group;
+    const auto visit = [&](std::string_view name) { return !(found = is_others(name)); };
+    return !group || !visit_files(group->get(), visit) || found;
+}
+
+}  // namespace
+
+Result<void> leave_delegated_group() {
+    const CgroupHost host = TRY(find_cgroup_host());
+    const Result<std::string> own = group_of(::getpid());
+    if (host.mount.empty() || !own || own->size() < 2) return {};
+    for (size_t end = own->find('/', 1);; end = own->find('/', end + 1)) {
+        const std::string group = own->substr(0, end);
+        if (is_delegated(host.mount + group)) break;
+        if (end == std::string::npos) return {};
+    }
+    const std::string top = concat(host.mount, "/cgroup.procs");
+    const UniqueFd file = TRY(open_at(AT_FDCWD, top, O_WRONLY));
+    Result<void> moved = write_all(file.get(), "0", top);
+    if (moved) return moved;
+    return std::move(moved).error().within(concat("leave the cgroup ", *own, ", which is another user's"));
+}
+
 }  // namespace pinfold

@@ -46,4 +46,9 @@ protected:
     UniqueFd fd_;  // since open()
 };
 
+// Out of a group that, itself or one above it, somebody other than root has rights over, as systemd gives each user
+// over those of its session: by them this process could be frozen, killed or starved at a moment of their choice. It
+// goes to the top, where nobody has. All other groups it stays in.
+Result<void> leave_delegated_group();
+
 }  // namespace pinfold

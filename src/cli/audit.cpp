@@ -40,7 +40,21 @@ std::string caller_of(const Json& json) {
     const Json* caller = json.find("caller");
     if (!caller) return "";
     const Json* uid = caller->find("uid");
-    return concat("#", uid ? on_one_line(*uid) : "", " ", printable(caller->text("program")));
+    const Json* sudo = caller->find("sudo_uid");
+    return concat("#", uid ? on_one_line(*uid) : "", sudo ? concat(" for #", on_one_line(*sudo)) : "", " ",
+                  printable(caller->text("program")));
+}
+
+// All that pinfold-audit(1) lists.
+constexpr auto kEvents = std::to_array<std::string_view>(
+    {"run", "create",   "start",   "exec", "kill",    "update", "pause", "resume", "delete", "stop", "prune",
+     "end", "exec-end", "sandbox", "copy", "receipt", "denied", "limit", "policy", "torn",   "gap"});
+
+// One that no version has; what another version has logged is there to be seen.
+Result<void> check_event(const std::string& event, bool was_found) {
+    if (event.empty() || was_found || std::ranges::find(kEvents, event) != kEvents.end()) return {};
+    return plain_error(concat("--event ", quoted(event), ": there is no such event, only ",
+                              join(std::vector<std::string>(kEvents.begin(), kEvents.end()), ", ")));
 }
 
 // What the event alone has.
@@ -90,15 +104,17 @@ Result<int> verb_audit_show(const AuditOptions& options, const CommandLine& line
     const std::string text = TRY(read_all(log.get(), file));
     std::vector<Row> rows = {{"SEQ", "TIME", "EVENT", "ID", "CALLER", "DETAILS"}};
     std::string lines;
-    bool damaged = false;
+    bool damaged = false, found = false;
     for (const std::string_view entry : split(text, '\n')) {
         const std::optional<AuditRecord> record = parse_line(entry);
         damaged = damaged || (!record && !entry.empty());
         if (!record || !is_wanted(*record, options)) continue;
+        found = true;
         const bool as_it_is = printable(entry) == entry;  // older lines may have what is escaped today
         if (options.json) lines += concat(as_it_is ? entry : on_one_line(record->json), '\n');
         else rows.push_back(row_of(*record));
     }
+    TRY(check_event(options.event, found));
     if (damaged) log_warning(concat(file, " has damaged lines, which are left out: see pinfold audit verify"));
     TRY(print(options.json ? lines : table(rows)));
     return 0;

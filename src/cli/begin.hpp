@@ -8,6 +8,7 @@
 #include "cli/verbs.hpp"
 #include "pinfold/result.hpp"
 #include "pinfold/spec.hpp"
+#include "process/supervise.hpp"
 #include "verify/receipt.hpp"
 
 namespace pinfold {
@@ -21,8 +22,14 @@ Result<AuditTrail> open_audit(const CommandLine& line);
 // With --strict: what does not hold ends the start.
 ReceiptHandler require_and_log(const AuditTrail& trail, const std::string& id);
 
+// Whether a signal may end us in the middle of what was logged: of a copy, and of the wait for what was asked to stop,
+// which can take long and have no end to log.
+enum class Signals : bool { held_back, left_alone };
+
+// What is logged is done, or its failure is logged as well.
 template <class Work>
-Result<int> audited(const AuditTrail& trail, const AuditEvent& event, Work work) {
+Result<int> audited(const AuditTrail& trail, const AuditEvent& event, Work work, Signals signals = Signals::held_back) {
+    if (trail.is_on() && signals == Signals::held_back) hold_signals_until_exit();
     TRY(trail.append(event));
     Result<int> done = work();
     if (!done) append_failure(trail, event, done.error());
@@ -37,8 +44,8 @@ requires std::is_invocable_r_v<AuditEvent, MakeEvent> Result<int> audited(const 
 }
 
 template <class Work>
-Result<int> audited(const CommandLine& line, const AuditEvent& event, Work work) {
-    return audited(TRY(open_audit(line)), event, work);
+Result<int> audited(const CommandLine& line, const AuditEvent& event, Work work, Signals signals = Signals::held_back) {
+    return audited(TRY(open_audit(line)), event, work, signals);
 }
 
 // Refused: a terminal that nobody would hold, a socket without a terminal, descriptors that the caller did not pass.

@@ -2,8 +2,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <optional>
 
+#include "base/process.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cli/begin.hpp"
@@ -12,8 +14,7 @@
 #include "files/receive_tree.hpp"
 #include "policy/path_rules.hpp"
 #include "policy/policy.hpp"
-#include "spec/parse.hpp"
-#include "state/lifecycle.hpp"
+#include "sandbox/kept_files.hpp"
 
 namespace pinfold {
 
@@ -30,11 +31,8 @@ Result<CopyLimits> limits_of(const CpOptions& options) {
 
 Result<InsideOf> find_container(const PathInside& place, const CommandLine& line) {
     if (place.path.empty()) return plain_error(concat(quoted(place.id + ":"), " names no path in the container"));
-    const ContainerState state = TRY(load_state(line.global.root, place.id));
-    TRY(check_operation(Operation::copy, state));
-    mark_use(line.global.root, place.id);
-    const std::string config = TRY(load_config_text(line.global.root, place.id));
-    return inside_of(state, TRY(parse_checked_config(config)));
+    const Policies policies = for_sandboxes(line.gate->policies(), line.global.root, line.global.audit);
+    return files_of(line.global.root, place.id, place.path, policies);
 }
 
 // What comes from a container must not become the state of one, which names programs for the host to run.
@@ -56,6 +54,8 @@ Result<CopySummary> copy(const CpOptions& options, const CommandLine& line) {
     }
     const CopyLimits limits = TRY(limits_of(options));
     const InsideOf container = TRY(find_container(from ? *from : *to, line));
+    if (from && options.target == "-" && standard_output_was_closed())
+        return errno_error(EBADF, "write to standard output");
     if (from && options.target == "-") return stream_out(container, from->path, STDOUT_FILENO, limits);
     if (from) TRY(keep_from_states(options.target, from->path, line.global.root));
     if (from) return copy_out(container, from->path, options.target, limits);
@@ -81,11 +81,12 @@ Result<int> verb_cp(const CpOptions& options, const CommandLine& line) {
                                 : "",
                            "",
                            {{"source", json_quoted(options.source)}, {"target", json_quoted(options.target)}}};
-    return audited(line, event, [&]() -> Result<int> {
+    const auto copy_it = [&]() -> Result<int> {
         const CopySummary copied = TRY(copy(options, line));
         log_debug(concat("copied ", copied.files, " files, ", copied.bytes, " bytes"));
         return 0;
-    });
+    };
+    return audited(line, event, copy_it, Signals::left_alone);
 }
 
 }  // namespace pinfold

@@ -9,10 +9,17 @@ namespace pinfold {
 
 namespace {
 
-// Whole megabytes, rounded up: a limit of 1.5m that became 1m would be less than was promised.
+// Whole megabytes, rounded up: a limit of 1.5m that became 1m would be less than was promised. Less than one holds
+// nothing: who writes 512 has forgotten the unit.
 Result<uint64_t> megabytes(std::string_view option, const std::string& text) {
+    constexpr int64_t kLeast = 1 << 20;
     const std::optional<int64_t> bytes = parse_size(text);
     if (!bytes) return plain_error(concat(option, ' ', quoted(text), ": expected a size, as in 512m"));
+    if (*bytes < kLeast) {
+        const bool has_unit = *bytes == 0 || text.find_first_not_of("0123456789.") != text.npos;
+        return plain_error(concat(option, ' ', quoted(text), ": that is ", *bytes, " bytes, allowed: at least 1m"))
+            .with_hint(has_unit ? "" : concat("for megabytes: ", option, ' ', text, 'm'));
+    }
     return (uint64_t(*bytes) + (1 << 20) - 1) >> 20;
 }
 
@@ -37,10 +44,17 @@ bool LimitOptions::any() const {
 
 Result<WantedLimits> resolve_limits(const LimitOptions& options) {
     ResourceLimits limits;
+    std::vector<std::string> asked;
     if (!options.file.empty()) {
         const std::string text = TRY_IN("--limits", read_document(options.file));
         limits = TRY(parse_resource_limits(text, options.file));
+        const Json json = TRY(parse_json(text, options.file));
+        for (const char* name : {"cpu_cores", "disk_mb"}) {
+            if (json.find(name) != nullptr) asked.emplace_back(name);
+        }
     }
+    if (options.cpus) asked.emplace_back("cpu_cores");
+    if (!options.disk.empty()) asked.emplace_back("disk_mb");
     if (options.cpus) limits.cpu_cores = *options.cpus;
     if (!options.memory.empty()) limits.memory_mb = TRY(megabytes("--memory", options.memory));
     if (!options.disk.empty()) limits.disk_mb = TRY(megabytes("--disk", options.disk));
@@ -49,7 +63,7 @@ Result<WantedLimits> resolve_limits(const LimitOptions& options) {
     const Network network = network_of(options.network, limits.network_enabled);
     limits.network_enabled = network != Network::none;
     TRY(check_resource_limits(limits));
-    return WantedLimits{limits, network};
+    return WantedLimits{limits, network, std::move(asked)};
 }
 
 }  // namespace pinfold

@@ -1,6 +1,7 @@
 // pinfold: reads a bundle's config.json, sets up the isolation it asks for, and becomes its payload's parent.
 // The way of one container: main, then kVerbs of parse_arguments.cpp, verb_run, and in it plan_container (parse_config,
-// make_plan) and run_container: take_all_steps, clone_child, run_child, execve.
+// make_plan, decide_ending) and run_container: launch_once, take_all_steps, clone_child, run_child, become_payload, and
+// execve, mostly by way of the trampoline.
 #include <signal.h>
 
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "base/strings.hpp"
+#include "cgroup/v2.hpp"
 #include "cli/begin.hpp"
 #include "cli/parse_arguments.hpp"
 #include "cli/result_file.hpp"
@@ -36,10 +38,10 @@ Result<void> check_bound_caller(const CommandLine& line) {
 Result<void> take_through(Gate& gate, CommandLine& line) {
     TRY(gate.add(line.global.policy));
     if (!line.words.empty()) TRY(gate.check_verb());  // none: there is only an error to be told
-    for (const NamedPath& named : line.paths) {
+    for (const Option& option : line.verb.options) {
         // The default root was not named by the caller.
-        if (named.use == PathUse::state_root && line.global.root_is_default) continue;
-        TRY(gate.admit(named.option, named.use, *named.value));
+        if (!option.path || (option.path == PathUse::state_root && line.global.root_is_default)) continue;
+        TRY(gate.admit(std::string(option.name()), *option.path, *std::get<std::string*>(option.value)));
     }
     if (!gate.binds_caller()) return {};
     // Programs that help, such as ps(1) and pasta(1), are looked for where the system has its own.
@@ -50,6 +52,8 @@ Result<void> take_through(Gate& gate, CommandLine& line) {
 // The gate that all of the line has passed. Names in the line are from then on those of opened files.
 Result<Gate> admit(CommandLine& line) {
     Gate gate = TRY(Gate::open(line.words));
+    // Before anything is locked or logged: what follows is not the caller's to freeze or to kill.
+    if (gate.binds_caller()) TRY_IN("policy", leave_delegated_group());
     const Result<void> taken = take_through(gate, line);
     if (taken) return gate;
     // Logged where the policies say; where the caller says is not sure to be allowed.
@@ -61,8 +65,11 @@ Result<Gate> admit(CommandLine& line) {
 bool is_free(const CommandLine& line) { return !has_borrowed_rights() && is_engine_verb(line.words); }
 
 Result<int> carry_out(const CommandLine& line) {
-    if (line.result != nullptr) *line.result_file = TRY(ResultFile::open(*line.result));
-    return line.verb(line);
+    if (line.verb.result != nullptr) {
+        *line.result_file = TRY(ResultFile::open(*line.verb.result));
+        line.result_file->remove_earlier();
+    }
+    return line.verb.call(line);
 }
 
 // Where the line as a whole was refused, --result alone may still be allowed. --policy may be what is wrong.
@@ -87,6 +94,8 @@ void write_failure(const CommandLine& line, const std::string& path, const Error
     if (!written) log_warning(concat("--result: ", written.error().message));
 }
 
+constexpr int kNotSetUp = 125;
+
 // The one place where a failure is told: in the audit log, if it is a refusal, to the reader of the result, to the log
 // and the terminal, by the exit code.
 int fail(const CommandLine& line, const std::string& result, Error error) {
@@ -95,8 +104,10 @@ int fail(const CommandLine& line, const std::string& result, Error error) {
         log_refusal(error, line.target, line.gate->policies(), line.global.audit);
     }
     write_failure(line, result, error);
+    // Of a sandbox, callers tell a program that is not there from a sandbox that could not be set up.
+    const int code = line.failure == kNotSetUp ? program_failure(error.message).value_or(kNotSetUp) : line.failure;
     log_error(line.title.empty() ? error : std::move(error).within(line.title));
-    return line.failure;
+    return code;
 }
 
 }  // namespace
@@ -114,11 +125,12 @@ int main(int argc, char** argv) {
     // What is larger than a file may be (RLIMIT_FSIZE) is an error of write(), which can be told.
     ::signal(SIGXFSZ, SIG_IGN);
     CommandLine line;
-    ResultFile file;
-    line.result_file = &file;
     if (const std::optional<int> exit_code = parse_arguments(argc, argv, line)) return *exit_code;
 
-    const std::string named_result = line.result != nullptr ? *line.result : "";  // before the gate opens it
+    ResultFile file;
+    line.result_file = &file;
+    const std::string named_result = line.verb.result != nullptr ? *line.verb.result : "";  // before the gate opens it
+    if (!named_result.empty()) remove_earlier_result(named_result);
     Result<Gate> gate = admit(line);
     line.gate = gate ? &*gate : nullptr;
     // A log that did not get through is not written to, not even with the reason why.

@@ -1,17 +1,17 @@
-// argv to CommandLine: the only file that knows CLI11, and the wall where its exceptions stop.
+// argv to CommandLine: the verbs with their options, and a reader of plain lines. What that does not understand is left
+// to explain_arguments.cpp, which understands more and says what is wrong.
 #include "cli/parse_arguments.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
-#include <map>
+#include <charconv>
+#include <concepts>
+#include <cstdlib>
 #include <memory>
-#include <sstream>
-#include <utility>
-#include <vector>
 
+#include "base/log.hpp"
 #include "base/strings.hpp"
-#include "cli/verbs.hpp"
+#include "cli/explain_arguments.hpp"
+#include "cli/option_table.hpp"
 #include "cli/version.hpp"
 #include "state/store.hpp"
 
@@ -19,642 +19,559 @@ namespace pinfold {
 
 namespace {
 
-// The options of one verb. Those that name something of the host's are told apart: main takes them through the gate.
-class Arguments {
-public:
-    Arguments(CLI::App& app, std::vector<NamedPath>& paths) : app_(app), paths_(paths) {}
+using Words = std::span<char*>;
 
-    template <class Value>
-    CLI::Option* add_option(const char* names, Value& out, const char* purpose) const {
-        return app_.add_option(names, out, purpose);
-    }
-    template <class Value>
-    CLI::Option* add_flag(const char* names, Value& out, const char* purpose) const {
-        return app_.add_flag(names, out, purpose);
-    }
-    CLI::Option* add_path(const char* names, std::string& out, PathUse use, const char* type,
-                          const char* purpose) const {
-        paths_.push_back({last_name(names), use, &out});
-        CLI::Option* option = app_.add_option(names, out, purpose);
-        return *type == '\0' ? option : option->type_name(type);
-    }
-    CLI::App& app() const { return app_; }
+constexpr std::pair<const char*, bool> kLogFormats[] = {{"json", true}, {"text", false}};
+constexpr std::pair<const char*, bool> kOutputFormats[] = {{"json", true}, {"table", false}};
+constexpr std::pair<const char*, CgroupManager> kCgroupManagers[] = {
+    {"cgroupfs", CgroupManager::cgroupfs}, {"disabled", CgroupManager::disabled}, {"systemd", CgroupManager::systemd}};
+constexpr std::pair<const char*, std::optional<bool>> kRootless[] = {
+    {"auto", std::nullopt}, {"false", false}, {"true", true}};
+constexpr std::pair<const char*, const char*> kNetworks[] = {{"none", "none"}, {"host", "host"}, {"pasta", "pasta"}};
 
-private:
-    static std::string last_name(std::string_view names) { return std::string(names.substr(names.rfind(',') + 1)); }
+void add_id(OptionTable& table, std::string& id) { table.place("ID", id, "the container").require(); }
 
-    CLI::App& app_;
-    std::vector<NamedPath>& paths_;
-};
-
-// An option that is one of a few words, which its help lists.
-template <class Value>
-CLI::Option* add_choice(const Arguments& verb, const char* names, Value& out,
-                        const std::map<std::string, Value>& choices, const char* purpose) {
-    std::vector<std::string> words;
-    for (const auto& [word, value] : choices) words.push_back(word);
-    const auto choose = [&out, choices](const std::string& word) { out = choices.at(word); };
-    return verb.app()
-        .add_option_function<std::string>(names, choose, purpose)
-        ->check(CLI::IsMember(std::move(words)))
-        ->type_name("");
-}
-
-void add_global_options(const Arguments& app, GlobalOptions& options) {
-    options.root = default_state_root();
-    app.add_path("--root", options.root, PathUse::state_root, "DIR", "directory of the containers' states")
-        ->capture_default_str()
-        ->each([&options](const std::string&) { options.root_is_default = false; });
-    app.add_flag("--debug", options.log.debug, "show each step with its time");
-    app.add_path("--log", options.log.file, PathUse::append, "FILE",
-                 "write messages to this file, errors also to standard error");
-    add_choice(app, "--log-format", options.log.json, {{"text", false}, {"json", true}}, "form of the messages");
-    add_choice(app, "--cgroup-manager", options.cgroup_manager,
-               {{"cgroupfs", CgroupManager::cgroupfs},
-                {"systemd", CgroupManager::systemd},
-                {"disabled", CgroupManager::disabled}},
-               "who makes the cgroup; disabled: nobody");
-    app.app().add_flag_callback(
-        "--systemd-cgroup", [&options] { options.cgroup_manager = CgroupManager::systemd; },
-        "the same as --cgroup-manager systemd");
-    add_choice(app, "--rootless", options.rootless, {{"auto", std::optional<bool>()}, {"true", true}, {"false", false}},
-               "whether to do without a cgroup that cannot be made; auto: if the caller is not root");
-    // Taken through the gate when that is opened, as a part of it.
-    app.add_option("--policy", options.policy,
-                   "forbid what this file forbids, besides what /etc/pinfold/policy.json does")
-        ->type_name("FILE");
-    app.add_path("--audit", options.audit, PathUse::entry, "FILE", "log what is done with containers to this file");
-}
-
-void add_id(const Arguments& verb, std::string& id) { verb.add_option("ID", id, "the container")->required(); }
-
-void add_output_format(const Arguments& verb, const char* names, bool& json) {
-    add_choice(verb, names, json, {{"table", false}, {"json", true}}, "form of the output");
+void add_output_format(OptionTable& table, const char* names, bool& json) {
+    table.choice(names, json, kOutputFormats, "form of the output");
 }
 
 // What create, run and exec do with the process that they start.
-void add_process_options(const Arguments& verb, ChildOptions& options) {
-    verb.add_path("--pid-file", options.pid_file, PathUse::entry, "FILE", "write the process's pid to this file");
-    verb.add_path("--console-socket", options.console_socket, PathUse::socket, "SOCKET",
-                  "send the terminal to this unix socket");
-    verb.add_path("--pidfd-socket", options.pidfd_socket, PathUse::socket, "SOCKET",
-                  "send the process's pidfd to this unix socket");
-    verb.add_option("--preserve-fds", options.preserve_fds, "pass this many descriptors after 0, 1, 2")->type_name("N");
+void add_process_options(OptionTable& table, ChildOptions& to) {
+    table.add("--pid-file", to.pid_file, "FILE", "write the process's pid to this file").gate(PathUse::entry);
+    table.add("--console-socket", to.console_socket, "SOCKET", "send the terminal to this unix socket")
+        .gate(PathUse::socket);
+    table.add("--pidfd-socket", to.pidfd_socket, "SOCKET", "send the process's pidfd to this unix socket")
+        .gate(PathUse::socket);
+    table.add("--preserve-fds", to.preserve_fds, "N", "pass this many descriptors after 0, 1, 2");
 }
 
-void add_strict(const Arguments& verb, bool& strict) {
-    verb.add_flag("--strict", strict, "do not start it unless the kernel says that everything is as planned");
+void add_strict(OptionTable& table, bool& strict) {
+    table.flag("--strict", strict, "do not start it unless the kernel says that everything is as planned");
 }
 
-void add_create_options(const Arguments& verb, RunOptions& options) {
-    verb.add_option("ID", options.id, "a name for the container")->required();
-    verb.add_path("-b,--bundle", options.bundle, PathUse::read, "DIR", "directory of the bundle")
-        ->capture_default_str();
-    verb.add_path("-f,--config", options.config, PathUse::read, "FILE",
-                  "config file, if it is not config.json in the bundle");
-    add_process_options(verb, options.child);
-    verb.add_flag("--no-pivot", options.no_pivot, "use chroot instead of pivot_root");
-    verb.add_flag("--no-new-keyring", options.no_new_keyring, "keep the caller's session keyring");
-    verb.add_flag("--dry-run", options.dry_run, "print the plan as JSON and do nothing");
-    add_strict(verb, options.strict);
+void add_create_options(OptionTable& table, RunOptions& to) {
+    table.place("ID", to.id, "a name for the container").require();
+    table.add("-b,--bundle", to.bundle, "DIR", "directory of the bundle").show_default().gate(PathUse::read);
+    table.add("-f,--config", to.config, "FILE", "config file, if it is not config.json in the bundle")
+        .gate(PathUse::read);
+    add_process_options(table, to.child);
+    table.flag("--no-pivot", to.no_pivot, "use chroot instead of pivot_root");
+    table.flag("--no-new-keyring", to.no_new_keyring, "keep the caller's session keyring");
+    table.flag("--dry-run", to.dry_run, "print the plan as JSON and do nothing");
+    add_strict(table, to.strict);
 }
 
-void add_run_options(const Arguments& verb, RunOptions& options) {
-    add_create_options(verb, options);
-    verb.add_flag("-d,--detach", options.child.detach, "return as soon as the container runs");
-    verb.add_flag("--keep", options.keep, "keep the state and the cgroup when the container has ended");
-    verb.app().add_flag_callback(
-        "--no-subreaper", [] {}, "for callers of runc: pinfold is never a subreaper");
+void add_run_options(OptionTable& table, RunOptions& to) {
+    add_create_options(table, to);
+    table.flag("-d,--detach", to.child.detach, "return as soon as the container runs");
+    table.flag("--keep", to.keep, "keep the state and the cgroup when the container has ended");
+    table.flag("--no-subreaper", to.no_subreaper, "for callers of runc: pinfold is never a subreaper");
+}
+
+void add_env_file(OptionTable& table, std::string& to) {
+    table.add("--env-file", to, "FILE", "a file of NAME=VALUE and NAME, a line each; -e comes on top")
+        .gate(PathUse::read);
 }
 
 // What sandbox and exec tell of the program that they run.
-template <class Options>
-void add_watch_options(const Arguments& verb, Options& options) {
-    verb.add_option("--output-limit", options.output_limit, "bytes that it may print; the rest is dropped")
-        ->type_name("SIZE");
-    verb.add_path("--result", options.result, PathUse::entry, "FILE",
-                  "write the result as JSON; -: to standard output, with --capture");
-    verb.add_flag("--capture", options.capture, "put what it prints into the result");
+template <class To>
+void add_watch_options(OptionTable& table, To& to) {
+    table.add("--output-limit", to.output_limit, "SIZE", "bytes that it may print; the rest is dropped");
+    table.add("--result", to.result, "FILE", "write the result as JSON; -: to standard output, with --capture")
+        .gate(PathUse::entry);
+    table.flag("--capture", to.capture, "put what it prints into the result");
+    table.flag("--tee", to.tee, "with --capture: and print it all the same");
+    table.flag("--merge-output", to.merge_output, "standard error goes to standard output, in the order of writing");
+    table.flag("--receipt", to.receipt, "put what the kernel said of its set-up into the result");
+    table.flag("-v,--verbose", to.verbose, "say at the end what stopped it, as on a terminal");
 }
 
-void add_exec_options(const Arguments& verb, ExecOptions& options) {
-    add_id(verb, options.id);
-    verb.add_path("-p,--process", options.process_file, PathUse::read, "FILE", "take the process from this JSON file");
-    verb.add_option("--cwd", options.cwd, "working directory")->type_name("DIR");
-    verb.add_option("-e,--env", options.env, "NAME=VALUE, may be repeated")
-        ->type_name("NAME=VALUE")
-        ->take_all()
-        ->allow_extra_args(false);
-    verb.add_option("-u,--user", options.user, "UID[:GID] or NAME[:GROUP]")->type_name("USER");
-    verb.add_option("-g,--additional-gids", options.additional_gids, "one more group, may be repeated")
-        ->type_name("GID")
-        ->take_all()
-        ->allow_extra_args(false);
-    verb.add_option("-c,--cap", options.capabilities, "add this capability, may be repeated")
-        ->type_name("CAP")
-        ->take_all()
-        ->allow_extra_args(false);
-    verb.add_option("--process-label", options.process_label, "SELinux label")->type_name("LABEL");
-    verb.add_option("--apparmor", options.apparmor, "AppArmor profile")->type_name("PROFILE");
-    verb.add_option("--cgroup", options.cgroup, "a group below the container's")->type_name("PATH");
-    add_process_options(verb, options.child);
-    verb.add_option("--timeout", options.timeout, "kill it, and all that it started, after this time")
-        ->type_name("TIME");
-    add_watch_options(verb, options);
-    verb.add_flag("-t,--tty", options.terminal, "give it a terminal");
-    verb.add_flag("-d,--detach", options.child.detach, "return as soon as the program runs");
-    verb.add_flag("--no-new-privs", options.no_new_privileges, "forbid new privileges");
-    verb.add_flag("--ignore-paused", options.ignore_paused, "also in a paused container, where it waits");
-    add_strict(verb, options.strict);
+void add_exec_options(OptionTable& table, ExecOptions& to) {
+    add_id(table, to.id);
+    table.add("-p,--process", to.process_file, "FILE", "take the process from this JSON file").gate(PathUse::read);
+    table.add("--cwd", to.cwd, "DIR", "working directory");
+    table.add("-e,--env", to.env, "NAME=VALUE", "NAME=VALUE, or NAME of your own; may be repeated");
+    add_env_file(table, to.env_file);
+    table.add("-u,--user", to.user, "USER", "UID[:GID] or NAME[:GROUP]");
+    table.add("-g,--additional-gids", to.additional_gids, "GID", "one more group, may be repeated");
+    table.add("-c,--cap", to.capabilities, "CAP", "add this capability, may be repeated");
+    table.add("--process-label", to.process_label, "LABEL", "SELinux label");
+    table.add("--apparmor", to.apparmor, "PROFILE", "AppArmor profile");
+    table.add("--cgroup", to.cgroup, "PATH", "a group below the container's");
+    table.add("--session", to.session, "ID",
+              "the words are a shell's, and go on in the directory and environment of the last ones of this name");
+    add_process_options(table, to.child);
+    table.add("--timeout", to.timeout, "TIME", "kill it, and all that it started, after this time");
+    add_watch_options(table, to);
+    table.flag("-t,--tty", to.terminal, "give it a terminal");
+    table.flag("-d,--detach", to.child.detach, "return as soon as the program runs");
+    table.flag("--no-new-privs", to.no_new_privileges, "forbid new privileges");
+    table.flag("--ignore-paused", to.ignore_paused, "also in a paused container, where it waits");
+    add_strict(table, to.strict);
 }
 
-void add_kill_options(const Arguments& verb, KillOptions& options) {
-    add_id(verb, options.id);
-    verb.add_option("SIGNAL", options.signal, "name or number")->capture_default_str();
-    verb.add_flag("-a,--all", options.all, "to all processes of the container");
+void add_kill_options(OptionTable& table, KillOptions& to) {
+    add_id(table, to.id);
+    table.place("SIGNAL", to.signal, "name or number").show_default();
+    table.flag("-a,--all", to.all, "to all processes of the container");
 }
 
-void add_delete_options(const Arguments& verb, DeleteOptions& options) {
-    add_id(verb, options.id);
-    verb.add_flag("-f,--force", options.force, "kill it first if it runs; succeed if there is no such container");
+void add_delete_options(OptionTable& table, DeleteOptions& to) {
+    add_id(table, to.id);
+    table.flag("-f,--force", to.force, "kill it first if it runs; succeed if there is no such container");
 }
 
-void add_list_options(const Arguments& verb, ListOptions& options) {
-    verb.add_flag("-q,--quiet", options.quiet, "print the ids only");
-    add_output_format(verb, "-f,--format", options.json);
+void add_list_options(OptionTable& table, ListOptions& to) {
+    table.flag("-q,--quiet", to.quiet, "print the ids only");
+    add_output_format(table, "-f,--format", to.json);
 }
 
-void add_ps_options(const Arguments& verb, PsOptions& options) {
-    add_id(verb, options.id);
-    add_output_format(verb, "--format", options.json);
+void add_ps_options(OptionTable& table, PsOptions& to) {
+    add_id(table, to.id);
+    add_output_format(table, "--format", to.json);
 }
 
-void add_update_options(const Arguments& verb, UpdateOptions& options) {
-    add_id(verb, options.id);
-    verb.add_path("-r,--resources", options.resources_file, PathUse::read, "FILE",
-                  "take linux.resources from this JSON file; -: from standard input");
-    verb.add_option("--memory", options.memory, "bytes, or with a unit as in 100M; -1: unlimited")->type_name("SIZE");
-    verb.add_option("--memory-swap", options.memory_swap, "memory and swap together")->type_name("SIZE");
-    verb.add_option("--memory-reservation", options.memory_reservation, "soft limit")->type_name("SIZE");
-    verb.add_option("--kernel-memory", options.kernel_memory, "of the kernel, cgroup v1 only")->type_name("SIZE");
-    verb.add_option("--kernel-memory-tcp", options.kernel_memory_tcp, "of sockets, cgroup v1 only")->type_name("SIZE");
-    verb.add_option("--cpu-share", options.cpu_shares, "relative weight, 2 to 262144")->type_name("N");
-    verb.add_option("--cpu-quota", options.cpu_quota, "microseconds per period; -1: unlimited")->type_name("N");
-    verb.add_option("--cpu-period", options.cpu_period, "microseconds")->type_name("N");
-    verb.add_option("--cpu-burst", options.cpu_burst, "microseconds that may be saved up")->type_name("N");
-    verb.add_option("--cpu-idle", options.cpu_idle, "1: run only when nothing else does")->type_name("N");
-    verb.add_option("--cpu-rt-period", options.cpu_rt_period, "of real-time processes, cgroup v1 only")->type_name("N");
-    verb.add_option("--cpu-rt-runtime", options.cpu_rt_runtime, "of real-time processes, cgroup v1 only")
-        ->type_name("N");
-    verb.add_option("--cpuset-cpus", options.cpuset_cpus, "as in 0-3,7")->type_name("LIST");
-    verb.add_option("--cpuset-mems", options.cpuset_mems, "memory nodes")->type_name("LIST");
-    verb.add_option("--pids-limit", options.pids_limit, "number of tasks; -1: unlimited")->type_name("N");
-    verb.add_option("--blkio-weight", options.blkio_weight, "relative weight, 10 to 1000")->type_name("N");
+void add_update_options(OptionTable& table, UpdateOptions& to) {
+    add_id(table, to.id);
+    table
+        .add("-r,--resources", to.resources_file, "FILE",
+             "take linux.resources from this JSON file; -: from standard input")
+        .gate(PathUse::read);
+    table.add("--memory", to.memory, "SIZE", "bytes, or with a unit as in 100M; -1: unlimited");
+    table.add("--memory-swap", to.memory_swap, "SIZE", "memory and swap together");
+    table.add("--memory-reservation", to.memory_reservation, "SIZE", "soft limit");
+    table.add("--kernel-memory", to.kernel_memory, "SIZE", "of the kernel, cgroup v1 only");
+    table.add("--kernel-memory-tcp", to.kernel_memory_tcp, "SIZE", "of sockets, cgroup v1 only");
+    table.add("--cpu-share", to.cpu_shares, "N", "relative weight, 2 to 262144");
+    table.add("--cpu-quota", to.cpu_quota, "N", "microseconds per period; -1: unlimited");
+    table.add("--cpu-period", to.cpu_period, "N", "microseconds");
+    table.add("--cpu-burst", to.cpu_burst, "N", "microseconds that may be saved up");
+    table.add("--cpu-idle", to.cpu_idle, "N", "1: run only when nothing else does");
+    table.add("--cpu-rt-period", to.cpu_rt_period, "N", "of real-time processes, cgroup v1 only");
+    table.add("--cpu-rt-runtime", to.cpu_rt_runtime, "N", "of real-time processes, cgroup v1 only");
+    table.add("--cpuset-cpus", to.cpuset_cpus, "LIST", "as in 0-3,7");
+    table.add("--cpuset-mems", to.cpuset_mems, "LIST", "memory nodes");
+    table.add("--pids-limit", to.pids_limit, "N", "number of tasks; -1: unlimited");
+    table.add("--blkio-weight", to.blkio_weight, "N", "relative weight, 10 to 1000");
 }
 
-void add_events_options(const Arguments& verb, EventsOptions& options) {
-    add_id(verb, options.id);
-    verb.add_flag("--stats", options.stats, "print the statistics once");
-    verb.add_option("--interval", options.interval, "time between statistics, as in 500ms or 5s")
-        ->type_name("TIME")
-        ->capture_default_str();
+void add_events_options(OptionTable& table, EventsOptions& to) {
+    add_id(table, to.id);
+    table.flag("--stats", to.stats, "print the statistics once");
+    table.add("--interval", to.interval, "TIME", "time between statistics, as in 500ms or 5s").show_default();
 }
 
-void add_cp_options(const Arguments& verb, CpOptions& options) {
-    verb.add_option("SOURCE", options.source, "ID:PATH in a container, a path on the host, or - for standard input")
-        ->required();
-    verb.add_option("TARGET", options.target, "the same; - for standard output")->required();
-    verb.add_option("--max-size", options.max_size, "refuse to copy more bytes than this, as in 100M")
-        ->type_name("SIZE")
-        ->capture_default_str();
-    verb.add_option("--max-files", options.max_files, "refuse to copy more files, directories and links than this")
-        ->type_name("N")
-        ->capture_default_str();
-    verb.add_flag("--outward-links", options.outward_links, "also copy links that lead out of the copied tree");
+void add_cp_options(OptionTable& table, CpOptions& to) {
+    table.place("SOURCE", to.source, "ID:PATH in a container, a path on the host, or - for standard input")
+        .require()
+        .gate(PathUse::source)
+        .or_inside();
+    table.place("TARGET", to.target, "the same; - for standard output").require().gate(PathUse::entry).or_inside();
+    table.add("--max-size", to.max_size, "SIZE", "refuse to copy more bytes than this, as in 100M").show_default();
+    table.add("--max-files", to.max_files, "N", "refuse to copy more files, directories and links than this")
+        .show_default();
+    table.flag("--outward-links", to.outward_links, "also copy links that lead out of the copied tree");
 }
 
-// An option that may be given more than once.
-void add_list(const Arguments& verb, const char* names, std::vector<std::string>& out, const char* type,
-              const char* purpose) {
-    verb.add_option(names, out, purpose)->type_name(type)->take_all()->allow_extra_args(false);
-}
-
-void add_limit_options(const Arguments& verb, LimitOptions& options) {
-    verb.add_path("--limits", options.file, PathUse::read, "FILE",
-                  "take the limits from this JSON file; the options below come on top");
-    verb.add_option("--cpus", options.cpus, "processors, as in 0.5 (1)")->type_name("N");
-    verb.add_option("--memory", options.memory, "bytes, or with a unit as in 512m (512m)")->type_name("SIZE");
-    verb.add_option("--disk", options.disk, "of all that is written (100m)")->type_name("SIZE");
-    verb.add_option("--network", options.network, "none, host or pasta (none)")
-        ->check(CLI::IsMember({"none", "host", "pasta"}))
-        ->type_name("");
-    verb.add_option("--pids", options.processes, "processes and threads (50)")->type_name("N");
-    verb.add_option("--timeout", options.timeout, "until it is killed, as in 60s (60s)")->type_name("TIME");
+void add_limit_options(OptionTable& table, LimitOptions& to) {
+    table.add("--limits", to.file, "FILE", "take the limits from this JSON file; the options below come on top")
+        .gate(PathUse::read);
+    table.add("--cpus", to.cpus, "N", "processors, as in 0.5, from 0.01 to 8192 (1)");
+    table.add("--memory", to.memory, "SIZE", "bytes, or with a unit as in 512m (512m)");
+    table.add("--disk", to.disk, "SIZE", "of all that is written (100m)");
+    table.choice("--network", to.network, kNetworks, "none, host or pasta (none)");
+    table.add("--pids", to.processes, "N", "processes and threads, from 1 to 4194303 (50)");
+    table.add("--timeout", to.timeout, "TIME", "until it is killed, as in 60s (60s)");
 }
 
 // Of one job: its limits, its root, its files, its user. What its root, its files and its runtime are is judged by the
 // policies when the job's configuration is built, so that they hold for callers of the library, too.
-void add_job_options(const Arguments& verb, SandboxOptions& options) {
-    add_limit_options(verb, options.limits);
-    verb.add_option("--lang", options.language, "the command is a script in this language, or - for standard input")
-        ->type_name("LANGUAGE");
-    verb.add_option("--rootfs", options.rootfs, "run in this directory's programs, not in this machine's")
-        ->type_name("DIR");
-    verb.add_option("--template", options.root_template,
-                    "show it a part of this machine: a name of bundles/, or a file")
-        ->type_name("NAME");
-    verb.add_option("--bundle", options.bundle, "the same, with the command of an OCI bundle")->type_name("DIR");
-    add_list(verb, "--bind", options.binds, "SRC[:DST]", "let it read and write a directory of this machine");
-    add_list(verb, "--ro-bind", options.readonly_binds, "SRC[:DST]", "let it read a directory of this machine");
-    add_list(verb, "--copy-in", options.copies_in, "SRC:DST", "give it a copy of a file or directory");
-    add_list(verb, "--copy-out", options.copies_out, "SRC:DST", "take a copy of what it has made");
-    add_list(verb, "-e,--env", options.env, "NAME=VALUE", "may be repeated, as may all of these");
-    verb.add_option("--cwd", options.cwd, "working directory (/workspace)")->type_name("DIR");
-    verb.add_option("--user", options.user, "inside (1000:1000)")->type_name("UID[:GID]");
-    verb.add_option("--cpu-timeout", options.cpu_timeout, "processor time until it is killed")->type_name("TIME");
-    verb.add_option("--name", options.name, "of the sandbox")->type_name("ID");
-    verb.add_flag("--stdin", options.pass_stdin, "let it read our standard input");
-    verb.add_flag("--writable-root", options.writable_root, "let it change its root, for itself alone");
-    verb.add_flag("--require-cgroup", options.require_cgroup, "fail where limits could only be held by rlimits");
-    verb.add_flag("--landlock,!--no-landlock", options.landlock, "use Landlock where the kernel has it (default)");
-    verb.add_option("--tcp-bind", options.tcp_bind, "TCP ports that it may listen on: 80,443, any or none")
-        ->type_name("PORTS");
-    verb.add_option("--tcp-connect", options.tcp_connect, "TCP ports that it may connect to: 80,443, any or none")
-        ->type_name("PORTS");
-    verb.add_flag("--strict,!--no-strict", options.strict,
-                  "do not start it unless the kernel says that everything is as planned (default)");
+void add_job_options(OptionTable& table, SandboxOptions& to) {
+    add_limit_options(table, to.limits);
+    table.add("--lang", to.language, "LANGUAGE",
+              "the command is a script in this language, or -; list: which there are");
+    table.add("--rootfs", to.rootfs, "DIR", "run in this directory's programs, not in this machine's");
+    table.add("--template", to.root_template, "NAME", "show it a part of this machine: see template list; or a file");
+    table.add("--bundle", to.bundle, "DIR", "the same, with the command of an OCI bundle");
+    table.add("--bind", to.binds, "SRC[:DST]", "let it read and write a directory of this machine");
+    table.add("--ro-bind", to.readonly_binds, "SRC[:DST]", "let it read a directory of this machine");
+    table.add("--copy-in", to.copies_in, "SRC:DST", "give it a copy of a file or directory");
+    table.add("--copy-out", to.copies_out, "SRC:DST", "take a copy of what it has made");
+    table.flag("--outward-links", to.outward_links, "copy out links, too, that lead out of the copied tree");
+    table.add("-e,--env", to.env, "NAME=VALUE", "or NAME of your own; may be repeated, as may all of these");
+    add_env_file(table, to.env_file);
+    table.add("--secret", to.secrets, "NAME=FILE", "show it this file as /run/secrets/NAME, in memory");
+    table.add("--cwd", to.cwd, "DIR", "working directory (/workspace)");
+    table.add("--user", to.user, "UID[:GID]", "inside (1000:1000)");
+    table.add("--cpu-timeout", to.cpu_timeout, "TIME", "processor time until it is killed");
+    table.add("--name", to.name, "ID", "of the sandbox");
+    table.flag("--stdin", to.pass_stdin, "let it read our standard input");
+    table.flag("--writable-root", to.writable_root, "let it change its root, for itself alone");
+    table.add("--scratch", to.scratch, "DIR|disk", "keep its work directory on a disk, not in memory");
+    table.flag("--require-cgroup", to.require_cgroup, "fail where limits could only be held by rlimits");
+    table.add("--allow-unenforced", to.allow_unenforced, "LIMIT",
+              "start it even if this limit cannot be held here: cpu_cores, disk_mb");
+    table.flag("--landlock,!--no-landlock", to.landlock, "use Landlock where the kernel has it (default)");
+    table.add("--tcp-bind", to.tcp_bind, "PORTS", "TCP ports that it may listen on: 80,443, any or none");
+    table.add("--tcp-connect", to.tcp_connect, "PORTS", "TCP ports that it may connect to: 80,443, any or none");
+    table.add("--publish", to.publish, "[ADDR:]HOST:INSIDE",
+              "let a TCP port of this machine lead to one inside (127.0.0.1; 0: any that is free)");
+    table.flag("--strict,!--no-strict", to.strict,
+               "do not start it unless the kernel says that everything is as planned (default)");
 }
 
-void add_sandbox_options(const Arguments& verb, SandboxOptions& options) {
-    add_job_options(verb, options);
-    verb.add_option("--seccomp", options.seccomp, "profile: a name, or a file (default; with a network: network)")
-        ->type_name("PROFILE");
-    add_watch_options(verb, options);
-    verb.add_option("--runtime", options.runtime, "have it run by another: runc, crun, runsc, kata-runtime, a path")
-        ->type_name("RUNTIME");
-    verb.add_flag("-d,--detach", options.detach, "let it stay, for exec and cp, until it is deleted");
-    verb.add_option("--idle-timeout", options.idle_timeout, "with --detach: unused for so long, prune removes it")
-        ->type_name("TIME");
+void add_sandbox_options(OptionTable& table, SandboxOptions& to) {
+    add_job_options(table, to);
+    table.add("--seccomp", to.seccomp, "PROFILE", "profile: a name, or a file (default; with a network: network)");
+    add_watch_options(table, to);
+    table.add("--runtime", to.runtime, "RUNTIME", "have it run by another: runc, crun, runsc, kata-runtime, a path");
+    table.flag("-t,--tty", to.terminal, "give it a terminal (default where standard input and output are one)");
+    table.flag("--no-tty", to.no_terminal, "give it none");
+    table.flag("-d,--detach", to.detach, "let it stay, for exec and cp, until it is deleted");
+    table.add("--keep-files", to.keep_files, "DIR",
+              "with --detach: keep /workspace and /tmp there, for the next start");
+    table.add("--idle-timeout", to.idle_timeout, "TIME", "with --detach: unused for so long, prune removes it");
 }
 
-void add_prune_options(const Arguments& verb, PruneOptions& options) {
-    verb.add_flag("--dry-run", options.dry_run, "only tell which");
+void add_logs_options(OptionTable& table, LogsOptions& to) {
+    add_id(table, to.id);
+    table.flag("-f,--follow", to.follow, "go on until it has ended");
 }
 
-void add_spec_options(const Arguments& verb, SpecOptions& options) {
-    verb.add_path("-b,--bundle", options.bundle, PathUse::entry, "DIR", "directory to write config.json to")
-        ->capture_default_str();
-    verb.add_flag("--rootless", options.rootless, "for a user without privileges");
-    add_limit_options(verb, options.limits);
-    verb.add_path("--seccomp", options.seccomp, PathUse::profile, "PROFILE",
-                  "with limits: profile, a name or a file (default)");
+void add_wait_options(OptionTable& table, WaitOptions& to) {
+    add_id(table, to.id);
+    table
+        .add("--result", to.result, "FILE", "write the result as JSON, with what it has printed; -: to standard output")
+        .gate(PathUse::entry);
 }
 
-void add_seccomp_show_options(const Arguments& verb, SeccompShowOptions& options) {
-    verb.add_path("PROFILE", options.profile, PathUse::profile, "",
-                  "a name, or a file; without one the names are listed");
-    verb.add_flag("--json", options.json, "as linux.seccomp of a config.json");
+void add_stop_options(OptionTable& table, StopOptions& to) {
+    add_id(table, to.id);
+    table.add("-t,--time", to.time, "TIME", "until it is killed").show_default();
 }
 
-void add_seccomp_diff_options(const Arguments& verb, SeccompDiffOptions& options) {
-    verb.add_path("PROFILE", options.from, PathUse::profile, "", "a name, or a file")->required();
-    verb.add_path("OTHER", options.to, PathUse::profile, "", "the one to compare it with")->required();
+void add_prune_options(OptionTable& table, PruneOptions& to) {
+    table.add("--older-than", to.older_than, "TIME", "only those that ended so long ago");
+    table.flag("--dry-run", to.dry_run, "only tell which");
 }
 
-void add_seccomp_learn_options(const Arguments& verb, SeccompLearnOptions& options) {
-    verb.add_path("-o,--output", options.output, PathUse::entry, "FILE",
-                  "the profile's file; what it allows already is kept");
-    add_job_options(verb, options);
+void add_spec_options(OptionTable& table, SpecOptions& to) {
+    table.add("-b,--bundle", to.bundle, "DIR", "directory to write config.json to").show_default().gate(PathUse::entry);
+    table.flag("--rootless", to.rootless, "for a user without privileges");
+    add_limit_options(table, to.limits);
+    table.add("--seccomp", to.seccomp, "PROFILE", "with limits: profile, a name or a file (default)")
+        .gate(PathUse::profile);
 }
 
-void add_audit_file(const Arguments& verb, AuditOptions& options) {
-    verb.add_path("FILE", options.file, PathUse::source, "",
-                  "the log; default: the one that --audit or the policy names");
+void add_seccomp_show_options(OptionTable& table, SeccompShowOptions& to) {
+    table.place("PROFILE", to.profile, "a name, or a file; without one the names are listed").gate(PathUse::profile);
+    table.flag("--json", to.json, "as linux.seccomp of a config.json");
 }
 
-void add_audit_show_options(const Arguments& verb, AuditOptions& options) {
-    add_audit_file(verb, options);
-    verb.add_option("--id", options.container, "events of this container only")->type_name("ID");
-    verb.add_option("--event", options.event, "events of this kind only")->type_name("EVENT");
-    verb.add_flag("--json", options.json, "print the lines as they are");
+void add_seccomp_diff_options(OptionTable& table, SeccompDiffOptions& to) {
+    table.place("PROFILE", to.from, "a name, or a file").require().gate(PathUse::profile);
+    table.place("OTHER", to.to, "the one to compare it with").require().gate(PathUse::profile);
 }
 
-// Not one that a program is likely to end with: callers tell the two apart by it.
-int failure_of(std::string_view verb) {
-    if (verb == "exec") return 255;
-    return verb == "sandbox" || verb == "seccomp learn" ? 125 : 1;
+void add_seccomp_learn_options(OptionTable& table, SeccompLearnOptions& to) {
+    table.add("-o,--output", to.output, "FILE", "the profile's file; what it allows already is kept")
+        .gate(PathUse::entry);
+    add_job_options(table, to);
+}
+
+void add_template_list_options(OptionTable& table, TemplateListOptions& to) {
+    add_output_format(table, "-f,--format", to.json);
+}
+
+// The file is judged when it is looked for, as that of --template is.
+void add_template_show_options(OptionTable& table, TemplateShowOptions& to) {
+    table.place("NAME", to.name, "of a template, or its file").require();
+    table.flag("--json", to.json, "as it is written");
+}
+
+void add_template_add_options(OptionTable& table, TemplateAddOptions& to) {
+    table.place("TEMPLATE", to.name, "its name from then on").require();
+    table.place("FILE", to.file, "the template; - for standard input").require().gate(PathUse::read);
+    table.flag("--replace", to.replace, "in the place of one that was added before");
+}
+
+void add_audit_file(OptionTable& table, AuditOptions& to) {
+    table.place("FILE", to.file, "the log; default: the one that --audit or the policy names").gate(PathUse::source);
+}
+
+void add_audit_show_options(OptionTable& table, AuditOptions& to) {
+    add_audit_file(table, to);
+    table.add("--id", to.container, "ID", "events of this container only");
+    table.add("--event", to.event, "EVENT", "events of this kind only");
+    table.flag("--json", to.json, "print the lines as they are");
 }
 
 using Id = std::string;
-void add_nothing(const Arguments&, std::monostate&) {}
-
-struct Verb {
-    const char* name;
-    const char* purpose;
-    void (*add)(CLI::App& verb, CommandLine& line);
-};
-
-template <class Options>
-std::string id_of(const Options& options) {
-    if constexpr (std::same_as<Options, Id>) return options;
-    else if constexpr (requires { options.id; }) return options.id;
-    else return "";
-}
-
-// CLI11 takes "--" for the end of a verb that has no more positional arguments, and what follows for its parent's. So
-// the first one is put as a word that nobody writes, with which another program's arguments may well begin.
-constexpr const char* kMark = "\x01--";
-
-std::vector<std::string> mark_end_of_options(int argc, char** argv) {
-    std::vector<std::string> words(argv + 1, argv + argc);
-    if (const auto end = std::ranges::find(words, "--"); end != words.end()) *end = kMark;
-    return words;
-}
-
-// A program whose name begins with a dash is more likely a mistyped option; ps(1) alone is called with options only.
-void refuse_option(const std::vector<std::string>& words) {
-    if (!words.empty() && words[0].starts_with('-') && words[0] != "-") throw CLI::ExtrasError("option", {words[0]});
-}
-
-std::vector<std::string> without_mark(std::vector<std::string> words) {
-    const auto mark = std::ranges::find(words, kMark);
-    if (mark == words.begin() && mark != words.end()) words.erase(mark);
-    else if (mark != words.end()) *mark = "--";
-    return words;
-}
-
-// "run", or of a verb below a verb, "seccomp show".
-std::string words_of(const CLI::App& verb) {
-    const CLI::App* above = verb.get_parent();
-    return above->get_parent() ? concat(above->get_name(), " ", verb.get_name()) : verb.get_name();
-}
-
-// Which of the two sides is in a container shows in the words alone.
-void name_sides(CpOptions& options, std::vector<NamedPath>& paths, std::string& target) {
-    for (std::string* side : {&options.source, &options.target}) {
-        if (const std::optional<PathInside> inside = inside_part(*side)) target = inside->id;
-        else if (side == &options.source) paths.push_back({"SOURCE", PathUse::source, side});
-        else paths.push_back({"TARGET", PathUse::entry, side});
-    }
-}
-
-// Options of one verb: registered with add, and handed to run once they are parsed.
-template <class Options, void (*add)(const Arguments&, Options&),
-          Result<int> (*run)(const Options&, const CommandLine&)>
-void add_verb(CLI::App& verb, CommandLine& line) {
-    auto options = std::make_shared<Options>();
-    auto paths = std::make_shared<std::vector<NamedPath>>();
-    add({verb, *paths}, *options);
-    // From the first word that is no option on, these are another program's arguments.
-    constexpr bool kTakesArguments = requires { options->args; };
-    if (kTakesArguments) verb.prefix_command()->allow_extras();
-    verb.callback([&verb, &line, options, paths] {
-        if constexpr (kTakesArguments) options->args = without_mark(verb.remaining());
-        if constexpr (requires { options->args; } && !std::same_as<Options, PsOptions>) refuse_option(verb.remaining());
-        if constexpr (requires { options->result; }) line.result = &options->result;
-        const std::string id = id_of(*options);
-        line.words = words_of(verb);
-        line.failure = failure_of(line.words);
-        line.title = id.empty() ? line.words : concat(verb.get_name(), " ", pinfold::quoted(id));
-        line.target = id;
-        if constexpr (std::same_as<Options, CpOptions>) name_sides(*options, *paths, line.target);
-        line.paths.insert(line.paths.end(), paths->begin(), paths->end());
-        line.verb = [options](const CommandLine& all) { return run(*options, all); };
-    });
-}
-
+void add_nothing(OptionTable&, std::monostate&) {}
 Result<int> run_features(const std::monostate&, const CommandLine&) { return verb_features(); }
+
+// What a verb is called with: declared by add, and handed to run once a line was read into it.
+template <class To, void (*add)(OptionTable&, To&), Result<int> (*run)(const To&, const CommandLine&)>
+OptionTable declare() {
+    const auto to = std::make_shared<To>();
+    OptionTable table;
+    table.options.reserve(48);
+    add(table, *to);
+    if constexpr (std::same_as<To, Id>) table.id = to.get();
+    if constexpr (requires { to->id; }) table.id = &to->id;
+    if constexpr (requires { to->args; }) table.args = &to->args;
+    if constexpr (requires { to->result; }) table.result = &to->result;
+    table.args_are_options = std::same_as<To, PsOptions>;
+    table.call = [to](const CommandLine& line) { return run(*to, line); };
+    return table;
+}
 
 constexpr Verb kSeccompVerbs[] = {
     {"show", "list the profiles, or show one with its reasons",
-     add_verb<SeccompShowOptions, add_seccomp_show_options, verb_seccomp_show>},
+     declare<SeccompShowOptions, add_seccomp_show_options, verb_seccomp_show>},
     {"diff", "show what another profile allows more, and less",
-     add_verb<SeccompDiffOptions, add_seccomp_diff_options, verb_seccomp_diff>},
+     declare<SeccompDiffOptions, add_seccomp_diff_options, verb_seccomp_diff>},
     {"learn", "run a program in a sandbox, and write the profile that it needs",
-     add_verb<SeccompLearnOptions, add_seccomp_learn_options, verb_seccomp_learn>},
+     declare<SeccompLearnOptions, add_seccomp_learn_options, verb_seccomp_learn>},
+};
+
+constexpr Verb kTemplateVerbs[] = {
+    {"list", "list the templates", declare<TemplateListOptions, add_template_list_options, verb_template_list>},
+    {"show", "show what one shows of this machine",
+     declare<TemplateShowOptions, add_template_show_options, verb_template_show>},
+    {"add", "check a template, and let it be found by a name",
+     declare<TemplateAddOptions, add_template_add_options, verb_template_add>},
 };
 
 constexpr Verb kAuditVerbs[] = {
-    {"show", "print the events", add_verb<AuditOptions, add_audit_show_options, verb_audit_show>},
-    {"verify", "find out whether the log was changed", add_verb<AuditOptions, add_audit_file, verb_audit_verify>},
+    {"show", "print the events", declare<AuditOptions, add_audit_show_options, verb_audit_show>},
+    {"verify", "find out whether the log was changed", declare<AuditOptions, add_audit_file, verb_audit_verify>},
 };
-
-template <const auto& verbs>
-void add_verbs_below(CLI::App& verb, CommandLine& line) {
-    verb.require_subcommand(1);
-    for (const Verb& below : verbs) below.add(*verb.add_subcommand(below.name, below.purpose), line);
-}
 
 constexpr Verb kVerbs[] = {
     {"create", "create a container from a bundle; its program waits for start",
-     add_verb<RunOptions, add_create_options, verb_create>},
-    {"start", "let the program of a created container run", add_verb<Id, add_id, verb_start>},
-    {"run", "create a container, run it to its end, and clean up", add_verb<RunOptions, add_run_options, verb_run>},
-    {"exec", "run one more program in a container", add_verb<ExecOptions, add_exec_options, verb_exec>},
-    {"kill", "send a signal to a container", add_verb<KillOptions, add_kill_options, verb_kill>},
-    {"delete", "remove what is left of a stopped container", add_verb<DeleteOptions, add_delete_options, verb_delete>},
-    {"state", "print the state of a container as JSON", add_verb<Id, add_id, verb_state>},
-    {"list", "list the containers", add_verb<ListOptions, add_list_options, verb_list>},
-    {"ps", "list the processes of a container", add_verb<PsOptions, add_ps_options, verb_ps>},
-    {"pause", "freeze all processes of a container", add_verb<Id, add_id, verb_pause>},
-    {"resume", "let a paused container go on", add_verb<Id, add_id, verb_resume>},
-    {"update", "change the limits of a container", add_verb<UpdateOptions, add_update_options, verb_update>},
-    {"events", "print statistics and events of a container", add_verb<EventsOptions, add_events_options, verb_events>},
-    {"cp", "copy files into a container, or out of it", add_verb<CpOptions, add_cp_options, verb_cp>},
-    {"spec", "write a config.json to start from", add_verb<SpecOptions, add_spec_options, verb_spec>},
-    {"audit", "read and check the log of what was done", add_verbs_below<kAuditVerbs>},
+     declare<RunOptions, add_create_options, verb_create>},
+    {"start", "let the program of a created container run, or a stopped sandbox again",
+     declare<Id, add_id, verb_start>},
+    {"run", "create a container, run it to its end, and clean up", declare<RunOptions, add_run_options, verb_run>},
+    {"exec", "run one more program in a container", declare<ExecOptions, add_exec_options, verb_exec>},
+    {"kill", "send a signal to a container", declare<KillOptions, add_kill_options, verb_kill>},
+    {"delete", "remove what is left of a stopped container", declare<DeleteOptions, add_delete_options, verb_delete>},
+    {"state", "print the state of a container as JSON", declare<Id, add_id, verb_state>},
+    {"list", "list the containers", declare<ListOptions, add_list_options, verb_list>},
+    {"ps", "list the processes of a container", declare<PsOptions, add_ps_options, verb_ps>},
+    {"pause", "freeze all processes of a container", declare<Id, add_id, verb_pause>},
+    {"resume", "let a paused container go on", declare<Id, add_id, verb_resume>},
+    {"update", "change the limits of a container", declare<UpdateOptions, add_update_options, verb_update>},
+    {"events", "print statistics and events of a container", declare<EventsOptions, add_events_options, verb_events>},
+    {"cp", "copy files into a container, or out of it", declare<CpOptions, add_cp_options, verb_cp>},
+    {"spec", "write a config.json to start from", declare<SpecOptions, add_spec_options, verb_spec>},
+    {"audit", "read and check the log of what was done", nullptr, kAuditVerbs},
     {"sandbox", "run a program that is not trusted, under limits, and tell what it did",
-     add_verb<SandboxOptions, add_sandbox_options, verb_sandbox>},
-    {"prune", "remove sandboxes that have ended or are not used",
-     add_verb<PruneOptions, add_prune_options, verb_prune>},
-    {"seccomp", "show, compare and learn seccomp profiles", add_verbs_below<kSeccompVerbs>},
-    {"features", "print what this runtime can do, as JSON", add_verb<std::monostate, add_nothing, run_features>},
+     declare<SandboxOptions, add_sandbox_options, verb_sandbox>},
+    {"logs", "print what the command of a sandbox that stays has printed",
+     declare<LogsOptions, add_logs_options, verb_logs>},
+    {"wait", "wait for a sandbox that stays, and exit as it did", declare<WaitOptions, add_wait_options, verb_wait>},
+    {"stop", "end a sandbox that stays, by SIGTERM first", declare<StopOptions, add_stop_options, verb_stop>},
+    {"prune", "remove sandboxes that have ended or are not used", declare<PruneOptions, add_prune_options, verb_prune>},
+    {"template", "list, show and add what sandbox --template takes", nullptr, kTemplateVerbs},
+    {"seccomp", "show, compare and learn seccomp profiles", nullptr, kSeccompVerbs},
+    {"features", "print what this runtime can do, as JSON", declare<std::monostate, add_nothing, run_features>},
 };
 
-// CLI11 takes its time for what is not used: only the verbs that the arguments name, or all where they name none.
-void add_verbs(CLI::App& app, const std::vector<std::string_view>& words, CommandLine& line) {
-    const auto is_named = [&](const Verb& verb) { return std::ranges::find(words, verb.name) != words.end(); };
-    const bool any = std::ranges::any_of(kVerbs, is_named);
-    for (const Verb& verb : kVerbs) {
-        if (!any || is_named(verb)) verb.add(*app.add_subcommand(verb.name, verb.purpose), line);
+// --- the reader of plain lines: each word as it stands in the table, numbers in decimal, nothing left out ------------
+
+bool is_option(std::string_view word) { return word.size() > 1 && word[0] == '-' && word != "--"; }
+
+bool is_place(const Option& option) { return option.names[0] != '-'; }
+
+// One of the names, with the "!" that it may have.
+std::string_view find_name(std::string_view names, std::string_view name) {
+    for (;;) {
+        const std::string_view one = names.substr(0, names.find(','));
+        if (one == name || (one.starts_with('!') && one.substr(1) == name)) return one;
+        if (one.size() == names.size()) return {};
+        names.remove_prefix(one.size() + 1);
     }
 }
 
-// How many letters have to be put in, left out or replaced to make one word of the other.
-size_t edit_distance(std::string_view one, std::string_view other) {
-    std::vector<size_t> row(other.size() + 1);
-    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (size_t i = 0; i < one.size(); ++i) {
-        size_t diagonal = std::exchange(row[0], i + 1);
-        for (size_t j = 0; j < other.size(); ++j) {
-            const size_t replaced = diagonal + (one[i] == other[j] ? 0 : 1);
-            diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
-        }
+bool take(const char* word, std::string* out) {
+    *out = word;
+    return true;
+}
+
+// A zero in front would make it octal.
+template <std::integral Number>
+bool take(std::string_view word, Number* out) {
+    const std::string_view digits = word.substr(std::signed_integral<Number> && word.starts_with('-') ? 1 : 0);
+    if (digits.empty() || (digits[0] == '0' && digits.size() > 1)) return false;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), *out);
+    return error == std::errc() && end == word.data() + word.size();
+}
+
+bool take(const char* word, double* out) {
+    char* end = nullptr;
+    *out = static_cast<double>(std::strtold(word, &end));
+    return *word >= '0' && *word <= '9' && *end == '\0';
+}
+
+template <class Value>
+bool take(const char* word, std::optional<Value>* out) {
+    return take(word, &out->emplace());
+}
+
+template <class Value>
+bool take(const char* word, std::vector<Value>* out) {
+    return std::string_view(word) != "{}" && take(word, &out->emplace_back());
+}
+
+template <class Out, class In>
+bool take(std::string_view word, const OneOf<Out, In>& choice) {
+    const auto chosen = std::ranges::find(choice.words, word, &std::pair<const char*, In>::first);
+    if (chosen == choice.words.end()) return false;
+    *choice.out = chosen->second;
+    return true;
+}
+
+// An option that has no value.
+bool take(const char*, bool*) { return false; }
+
+bool take_value(const Option& option, const char* word) {
+    return *word != '\0' && std::visit([word](const auto& out) { return take(word, out); }, option.value);
+}
+
+// The option at the beginning of the words, and its value.
+bool take_option(const std::vector<Option>& options, Words& words) {
+    const std::string_view word = words[0];
+    const size_t equals = word.starts_with("--") ? word.find('=') : word.npos;
+    std::string_view name;
+    const auto option = std::ranges::find_if(options, [&](const Option& one) {
+        name = find_name(one.names, word.substr(0, equals));
+        return !name.empty();
+    });
+    if (option == options.end()) return false;
+    if (option->clears != nullptr) *option->clears = false;
+    if (bool* const* flag = std::get_if<bool*>(&option->value)) {
+        **flag = !name.starts_with('!');
+        words = words.subspan(1);
+        return equals == word.npos;
     }
-    return row[other.size()];
+    const size_t count = equals == word.npos ? 2 : 1;
+    if (words.size() < count) return false;
+    const char* const value = count == 2 ? words[1] : words[0] + equals + 1;
+    words = words.subspan(count);
+    return std::string_view(value) != "--" && take_value(*option, value);
 }
 
-std::string_view without_dashes(std::string_view word) {
-    return word.substr(std::min(word.find_first_not_of('-'), word.size()));
-}
-
-// The word that was probably meant, or nothing.
-std::string nearest(std::string_view word, const std::vector<std::string>& known) {
-    word = without_dashes(word);
-    size_t least = word.size() < 3 ? 1 : std::min<size_t>(word.size() / 2, 2) + 1;
-    std::string best;
-    for (const std::string& one : known) {
-        const size_t distance = edit_distance(word, without_dashes(one));
-        if (distance < least) best = one;
-        least = std::min(least, distance);
+bool take_options(const std::vector<Option>& options, Words& words) {
+    while (!words.empty() && is_option(words[0])) {
+        if (!take_option(options, words)) return false;
     }
-    return best;
+    return true;
 }
 
-std::vector<std::string> option_names(const CLI::App& app) {
-    std::vector<std::string> names;
-    for (const CLI::Option* option : app.get_options()) {
-        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+// The verb's options and places, up to the words that are another program's.
+bool take_line(OptionTable& table, Words words) {
+    for (const Option& option : table.options) {
+        if (!is_place(option)) continue;
+        if (!take_options(table.options, words)) return false;
+        if (words.empty() && !option.is_required) continue;
+        const std::string_view word = words.empty() ? "--" : words[0];
+        if (word == "--" || word == "++" || !take_value(option, words[0])) return false;
+        words = words.subspan(1);
     }
-    return names;
+    if (!take_options(table.options, words)) return false;
+    if (table.args == nullptr) return words.empty();
+    if (words.empty()) return true;
+    const std::string_view first = words[0];
+    if (first == "--") words = words.subspan(1);
+    table.args->assign(words.begin(), words.end());
+    return first != "++";
 }
 
-// The verb that the words got to; the program itself where they did not name one.
-const CLI::App& verb_of(const CLI::App& app) {
-    const std::vector<CLI::App*> named = app.get_subcommands();
-    return named.empty() ? app : verb_of(*named.back());
+const Verb* take_verb(std::span<const Verb> verbs, Words& words, std::string& name) {
+    if (words.empty()) return nullptr;
+    const auto verb = std::ranges::find(verbs, std::string_view(words[0]), &Verb::name);
+    if (verb == verbs.end()) return nullptr;
+    words = words.subspan(1);
+    name = name.empty() ? verb->name : concat(name, ' ', verb->name);
+    return verb->below.empty() ? &*verb : take_verb(verb->below, words, name);
 }
 
-std::string help_of(const CLI::App& verb) {
-    return concat("pinfold ", verb.get_parent() ? words_of(verb) + " " : "", "--help lists what there is");
-}
-
-std::string meant_or_help(const std::string& meant, const CLI::App& verb) {
-    return meant.empty() ? help_of(verb) : concat("did you mean ", meant, "?");
-}
-
-// `at` is where the option stands: the verb, or before it the program itself.
-Error unknown_option(const std::string& word, const CLI::App& at, const CLI::App& app, const CLI::App& verb) {
-    const std::string name = word.substr(0, word.find('='));
-    Error error = plain_error(concat("unknown option ", pinfold::quoted(name)));
-    if (&at != &app && app.get_option_no_throw(name) != nullptr)
-        return std::move(error).with_hint("it is one of the global options: put it before the verb");
-    if (&at == &app && verb.get_option_no_throw(name) != nullptr)
-        return std::move(error).with_hint(concat("it is an option of ", words_of(verb), ": put it behind the verb"));
-    return std::move(error).with_hint(meant_or_help(nearest(name, option_names(at)), at));
-}
-
-Error unknown_verb(const std::string& word, const CLI::App& above) {
-    std::vector<std::string> known;
-    if (above.get_parent() == nullptr) {
-        known = {"--help", "--version"};
-        for (const Verb& verb : kVerbs) known.push_back(verb.name);
-    } else {
-        for (const CLI::App* verb : above.get_subcommands([](const CLI::App*) { return true; }))
-            known.push_back(verb->get_name());
-    }
-    return plain_error(concat("unknown verb ", pinfold::quoted(word)))
-        .with_hint(meant_or_help(nearest(word, known), above));
-}
-
-// An option that has taken the end of the options for its value.
-const CLI::Option* option_without_value(const CLI::App& app) {
-    for (const CLI::Option* option : app.get_options()) {
-        const auto& values = option->results();
-        if (std::ranges::find(values, kMark) != values.end()) return option;
-    }
-    return nullptr;
-}
-
-bool is_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
-
-// What is wrong with the words, in ours where CLI11's do not help.
-Error mistake(const CLI::App& app, const std::string& complaint) {
-    const CLI::App& verb = verb_of(app);
-    for (const CLI::App* one : {&verb, &app}) {
-        if (const CLI::Option* option = option_without_value(*one))
-            return plain_error(concat(option->get_name(), " needs a value")).with_hint(help_of(verb));
-    }
-    for (const CLI::App* at : {&verb, &app}) {
-        const std::vector<std::string> words = at->remaining();
-        if (words.empty()) continue;
-        if (is_option(words[0])) return unknown_option(words[0], *at, app, verb);
-        if (at->get_require_subcommand_min() > 0 && words[0] != kMark) return unknown_verb(words[0], *at);
-    }
-    if (verb.get_require_subcommand_min() > 0) return plain_error("a verb is required").with_hint(help_of(verb));
-    return plain_error(complaint).with_hint(help_of(verb));
-}
-
-std::string last_value(const CLI::App& app, const char* name) {
-    const CLI::Option* option = app.get_option_no_throw(name);
-    return option == nullptr || option->empty() ? "" : option->results().back();
-}
-
-// What --result names, also behind a mistyped option. But not where that may have been the program's: a word that could
-// be its name ends the search, unless it is the value of what was probably meant.
-std::string named_result(const CLI::App& verb) {
-    std::string result = last_value(verb, "--result");
-    if (verb.get_option_no_throw("--result") == nullptr) return result;
-    const std::vector<std::string> words = verb.remaining();
-    for (size_t i = 0; i < words.size() && is_option(words[i]); ++i) {
-        const size_t equals = words[i].find('=');
-        const std::string name = words[i].substr(0, equals);
-        const CLI::Option* option = verb.get_option_no_throw(name);
-        if (option == nullptr) option = verb.get_option_no_throw(nearest(name, option_names(verb)));
-        std::string value = equals == name.npos ? "" : words[i].substr(equals + 1);
-        const bool takes_next = equals == name.npos && option != nullptr && option->get_expected_max() > 0;
-        if (takes_next && i + 1 < words.size()) value = words[++i];
-        if (name == "--result" && value != kMark) result = value;
-    }
-    return result;
-}
-
-// A line whose verb is to fail: so main tells of it as of any failure, and takes through the gate what it writes to.
-void fail_with(Error error, const CLI::App& app, CommandLine& line) {
-    const CLI::App& verb = verb_of(app);
-    auto result = std::make_shared<std::string>(named_result(verb));
-    line.words = verb.get_parent() ? words_of(verb) : "";
-    line.title = line.words;
-    line.target.clear();
-    line.failure = failure_of(line.words);
-    line.global = {};
-    line.global.root = default_state_root();
-    line.global.log = {.file = last_value(app, "--log"), .json = last_value(app, "--log-format") == "json"};
-    line.global.policy = last_value(app, "--policy");
-    line.paths = {{"--log", PathUse::append, &line.global.log.file}, {"--result", PathUse::entry, result.get()}};
-    line.result = result.get();
-    line.verb = [error = std::move(error), result](const CommandLine&) -> Result<int> { return error; };
-}
-
-// Names and words of the caller's may be in it.
-int print_answer(const CLI::App& app, const CLI::Success& answer) {
-    std::ostringstream out;
-    app.exit(answer, out, out);
-    std::cout << printable(out.str(), kLineEnds) << std::flush;
-    return 0;
+int print_version() {
+    const Result<void> printed = print(concat(kVersionText, '\n'));
+    if (!printed) log_error(printed.error());
+    return printed ? 0 : 1;
 }
 
 }  // namespace
 
-std::optional<int> parse_arguments(int argc, char** argv, CommandLine& line) {
-    line.argv = argv;
-    CLI::App app("a sandbox for code that is not trusted: an OCI runtime without a daemon", "pinfold");
-    app.set_version_flag("-v,--version", kVersionText);
-    app.require_subcommand(1);
-    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    add_global_options({app, line.paths}, line.global);
-    add_verbs(app, {argv + 1, argv + argc}, line);
-    try {
-        std::vector<std::string> words = mark_end_of_options(argc, argv);
-        std::ranges::reverse(words);  // as CLI11 wants them
-        app.parse(std::move(words));
-        if (option_without_value(app) || option_without_value(verb_of(app))) fail_with(mistake(app, ""), app, line);
-    } catch (const CLI::Success& answer) {
-        return print_answer(app, answer);
-    } catch (const CLI::ParseError& error) {
-        fail_with(mistake(app, error.what()), app, line);
+std::span<const Verb> all_verbs() { return kVerbs; }
+
+OptionTable global_options(GlobalOptions& to) {
+    to.root = default_state_root();
+    OptionTable table;
+    table.add("--root", to.root, "DIR", "directory of the containers' states")
+        .show_default()
+        .gate(PathUse::state_root)
+        .clear(to.root_is_default);
+    table.flag("--debug", to.log.debug, "show each step with its time");
+    table.add("--log", to.log.file, "FILE", "write messages to this file, errors also to standard error")
+        .gate(PathUse::append);
+    table.choice("--log-format", to.log.json, kLogFormats, "form of the messages");
+    table.choice("--cgroup-manager", to.cgroup_manager, kCgroupManagers, "who makes the cgroup; disabled: nobody");
+    table.flag("--systemd-cgroup", to.systemd_cgroup, "the same as --cgroup-manager systemd");
+    table.choice("--rootless", to.rootless, kRootless,
+                 "whether to do without a cgroup that cannot be made; auto: if the caller is not root");
+    // Taken through the gate when that is opened, as a part of it.
+    table.add("--policy", to.policy, "FILE",
+              "forbid what this file forbids, besides what /etc/pinfold/policy.json does");
+    table.add("--audit", to.audit, "FILE", "log what is done with containers to this file").gate(PathUse::entry);
+    return table;
+}
+
+// Not one that a program is likely to end with: callers tell the two apart by it.
+int failure_of(std::string_view words) {
+    if (words == "exec") return 255;
+    return words == "sandbox" || words == "wait" || words == "seccomp learn" ? 125 : 1;
+}
+
+void complete(CommandLine& line, std::string words, OptionTable global, OptionTable verb) {
+    if (line.global.systemd_cgroup) line.global.cgroup_manager = CgroupManager::systemd;
+    line.failure = failure_of(words);
+    line.target = verb.id != nullptr ? *verb.id : "";
+    line.title = line.target.empty() ? words : concat(words.substr(words.rfind(' ') + 1), ' ', quoted(line.target));
+    line.words = std::move(words);
+    for (Option& option : verb.options) {
+        if (!option.may_be_inside) continue;
+        // Which of the two sides of a copy is in a container shows in the words alone.
+        const std::optional<PathInside> inside = inside_part(*std::get<std::string*>(option.value));
+        if (inside) line.target = inside->id, option.path.reset();
     }
-    return std::nullopt;
+    line.verb = std::move(verb);
+    line.verb.options.insert(line.verb.options.begin(), global.options.begin(), global.options.end());
+}
+
+bool parse_plain(int argc, char** argv, CommandLine& line) {
+    Words words(argv + std::min(argc, 1), argv + argc);
+    line.argv = argv;
+    OptionTable global = global_options(line.global);
+    std::string name;
+    if (!take_options(global.options, words)) return false;
+    const Verb* const verb = take_verb(kVerbs, words, name);
+    if (verb == nullptr) return false;
+    OptionTable table = verb->declare();
+    if (!take_line(table, words)) return false;
+    complete(line, std::move(name), std::move(global), std::move(table));
+    return true;
+}
+
+std::optional<int> parse_arguments(int argc, char** argv, CommandLine& line) {
+    const std::string_view only = argc == 2 ? argv[1] : "";
+    if (only == "--version" || only == "-v") return print_version();
+    if (parse_plain(argc, argv, line)) return std::nullopt;
+    line = {};
+    return explain_arguments(argc, argv, line);
 }
 
 }  // namespace pinfold

@@ -25,6 +25,9 @@ public:
     // The same in the pieces that `tell` hands to the sink.
     Result<void> write(const std::function<Result<void>(const TextSink&)>& tell);
 
+    // Of an earlier job; whoever reads it would take it for this one's.
+    void remove_earlier() const;
+
     bool is_open() const { return to_stdout_ || directory_; }
     bool was_written() const { return written_; }  // or it was tried
 
@@ -35,11 +38,20 @@ private:
     std::string name_;
 };
 
-// Writes it, and gives the exit code, or the error that it tells of.
-Result<int> conclude(SandboxResult result, const CommandLine& line);
+// Before anything is done that could fail, or be killed: no end of this job can leave the result of another one. With
+// the rights of who called, where they are borrowed ones: what a policy says is not known yet.
+void remove_earlier_result(const std::string& path);
 
-// What is printed and captured, but asked for by nobody, would be lost.
-Result<void> check_capture(bool capture, const std::string& result);
+// Writes it, says on a terminal, or where it is wanted, what stopped the job, and gives the exit code, or the error
+// that the result tells of.
+Result<int> conclude(SandboxResult result, const CommandLine& line, bool verbose);
+
+// What is printed and captured, but asked for by nobody, would be lost. What is printed as well must not be mixed with
+// the result.
+Result<void> check_capture(bool capture, bool tee, const std::string& result);
+
+// A receipt is in the result alone.
+Result<void> check_receipt(bool receipt, const std::string& result);
 
 // Bytes that may be printed: what --output-limit says, with a bound for what is captured; 0: it says nothing.
 Result<uint64_t> output_limit(const std::string& text, bool capture);

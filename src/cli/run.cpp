@@ -8,7 +8,6 @@
 #include "cli/begin.hpp"
 #include "cli/verbs.hpp"
 #include "json/json.hpp"
-#include "kernel/own_binary.hpp"
 #include "process/parent_steps.hpp"
 #include "spec/parse.hpp"
 #include "state/store.hpp"
@@ -23,13 +22,6 @@ Result<std::string> absolute(const std::string& path) {
     return std::string(resolved);
 }
 
-// Without id maps the container's root is the host's, so pinfold will have to start again from a protected file
-// (CVE-2019-5736). The sooner it does, the less is done twice; the plan decides on the other configs.
-Result<void> protect_early(const std::string& config, char** argv) {
-    if (config.find("\"uidMappings\"") != std::string::npos) return {};
-    return run_from_readonly_binary(argv);
-}
-
 PlanOptions plan_options(const RunOptions& options, std::string bundle, const GlobalOptions& global) {
     return {options.id,        std::move(bundle),       global.cgroup_manager,      global.rootless,
             !options.no_pivot, !options.no_new_keyring, options.child.preserve_fds, options.strict};
@@ -40,6 +32,7 @@ LaunchOptions launch_options(const RunOptions& options, const CommandLine& line)
     launch.child = with_cache(options.child, line.global);
     launch.state_root = line.global.root;
     launch.keep = options.keep;
+    launch.argv = line.argv;
     return launch;
 }
 
@@ -64,34 +57,34 @@ AuditEvent event_of(const std::string& name, const NewContainer& container) {
             {{"bundle", json_quoted(container.record.bundle)}, {"args", json_list(container.plan.process.args)}}};
 }
 
-// Parse, protect, plan. Only a dry run does without protection, and without a container.
-Result<NewContainer> plan_container(const RunOptions& options, const CommandLine& line) {
+// Parse, plan, decide how it ends. Only a dry run does without that, and without a container.
+Result<NewContainer> plan_container(const RunOptions& options, const CommandLine& line, bool waits_for_start) {
     TRY(check_container_id(options.id));
     std::string bundle = TRY(absolute(options.bundle));
     const std::string file = options.config.empty() ? concat(bundle, "/config.json") : options.config;
-    std::string config = TRY(read_config(file));
-    if (!options.dry_run) TRY(protect_early(config, line.argv));
+    std::string config = TRY(options.config.empty() ? read_config(file) : read_document(file));
     Spec spec = TRY(parse_config(config, file, bundle));
     TRY(check_child_options(options.child, *spec.process));
     if (!options.dry_run) TRY(check_input(options.child, *spec.process));
     const HostFacts facts = TRY(facts_for(line.global));
     Plan plan = TRY(make_plan(spec, plan_options(options, std::move(bundle), line.global), facts));
-    // Before the audit log is written to, or its second start would log the event again.
-    if (!options.dry_run) TRY(protect_binary(plan, line.argv));
+    // Before the audit log is written to, or a second start of pinfold would log the event again.
+    Ending ending;
+    if (!options.dry_run) ending = TRY(decide_ending(plan, launch_options(options, line), waits_for_start));
     ContainerRecord record = make_record(plan, spec, std::move(spec.annotations));
-    return NewContainer{std::move(plan), std::move(record), std::move(config)};
+    return NewContainer{std::move(plan), std::move(record), std::move(config), std::move(ending)};
 }
 
-Result<int> tell(const NewContainer& container, const RunOptions& options, const CommandLine& line) {
-    TRY(print(dump_plan(container.plan, launch_options(options, line))));
+Result<int> tell(const NewContainer& container, const RunOptions& options, const CommandLine& line, bool waits) {
+    TRY(print(dump_plan(container.plan, launch_options(options, line), waits)));
     return 0;
 }
 
 }  // namespace
 
 Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
-    const NewContainer container = TRY(plan_container(options, line));
-    if (options.dry_run) return tell(container, options, line);
+    const NewContainer container = TRY(plan_container(options, line, false));
+    if (options.dry_run) return tell(container, options, line, false);
     const AuditTrail trail = TRY(open_audit(line));
     const auto run = [&]() -> Result<int> {
         const int exit_code = TRY(run_container(container, launch_options(options, line, trail)));
@@ -106,8 +99,8 @@ Result<int> verb_run(const RunOptions& options, const CommandLine& line) {
 Result<int> verb_create(const RunOptions& options, const CommandLine& line) {
     RunOptions background = options;
     background.child.detach = true;
-    const NewContainer container = TRY(plan_container(background, line));
-    if (options.dry_run) return tell(container, background, line);
+    const NewContainer container = TRY(plan_container(background, line, true));
+    if (options.dry_run) return tell(container, background, line, true);
     const AuditTrail trail = TRY(open_audit(line));
     const auto create = [&]() -> Result<int> {
         TRY(create_container(container, launch_options(background, line, trail)));

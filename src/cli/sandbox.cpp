@@ -2,10 +2,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/address.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "base/units.hpp"
 #include "cli/begin.hpp"
+#include "cli/environment.hpp"
 #include "cli/limits.hpp"
 #include "cli/make_job.hpp"
 #include "cli/result_file.hpp"
@@ -13,6 +18,7 @@
 #include "json/json.hpp"
 #include "sandbox/detached.hpp"
 #include "sandbox/languages.hpp"
+#include "sandbox/publish.hpp"
 #include "sandbox/run_job.hpp"
 
 namespace pinfold {
@@ -40,6 +46,12 @@ Result<void> add_pairs(const SandboxOptions& options, SandboxJob& job) {
     for (const std::string& text : options.copies_in) job.copy_in.push_back(TRY(parse_pair("--copy-in", text, false)));
     for (const std::string& text : options.copies_out) {
         job.copy_out.push_back(TRY(parse_pair("--copy-out", text, false)));
+    }
+    for (const std::string& text : options.secrets) {
+        const size_t equals = text.find('=');
+        if (equals == 0 || equals == text.npos || equals + 1 == text.size())
+            return plain_error(concat("--secret ", quoted(text), ": expected NAME=FILE"));
+        job.secrets.push_back({text.substr(0, equals), text.substr(equals + 1)});
     }
     return {};
 }
@@ -69,13 +81,50 @@ Result<void> take_stay(const SandboxOptions& options, SandboxJob& job) {
         if (job.idle_timeout) return plain_error("--idle-timeout is for a sandbox that stays: --detach");
         return {};
     }
-    if (options.capture || !options.result.empty() || !options.output_limit.empty() || !options.copies_out.empty()) {
-        return plain_error("--detach: nobody stays for --result, --capture, --output-limit and --copy-out")
-            .with_hint("use exec and cp on the sandbox");
+    if (options.capture || options.tee || options.verbose || !options.result.empty() || !options.copies_out.empty()) {
+        return plain_error("--detach: nobody stays for --result, --capture, --tee, --verbose and --copy-out")
+            .with_hint("use wait --result, logs, state and cp on the sandbox");
     }
     if (!options.runtime.empty()) return plain_error("--detach: a sandbox that stays cannot be had with --runtime");
     if (!options.limits.timeout.empty()) job.lifetime = TRY(parse_time("--timeout", options.limits.timeout));
     return {};
+}
+
+// What cannot be had together with a terminal, which has one stream and one reader; empty: nothing.
+const char* excludes_terminal(const SandboxOptions& options) {
+    const std::pair<bool, const char*> others[] = {
+        {options.detach, "--detach"},
+        {options.capture || options.result == "-", "--capture"},
+        {options.pass_stdin, "--stdin"},
+        {!options.output_limit.empty(), "--output-limit"},
+        {options.merge_output, "--merge-output"},
+        {!options.runtime.empty(), "--runtime"},
+        {!options.language.empty() && !options.args.empty() && options.args[0] == "-", "a script on standard input"}};
+    for (const auto& [asked, option] : others) {
+        if (asked) return option;
+    }
+    return "";
+}
+
+// One of its own, if somebody sits in front of both ends, or asks for it.
+Result<void> take_terminal(const SandboxOptions& options, SandboxJob& job) {
+    const std::string_view other = excludes_terminal(options);
+    const bool is_there = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+    if (options.terminal && options.no_terminal) return plain_error("--tty and --no-tty exclude each other");
+    if (options.terminal && !other.empty()) return plain_error(concat("--tty and ", other, " exclude each other"));
+    if (options.terminal && ::isatty(STDIN_FILENO) == 0)
+        return plain_error("--tty: standard input is no terminal").with_hint("leave it out, or use --stdin");
+    job.terminal = options.terminal || (is_there && other.empty() && !options.no_terminal);
+    const auto is_set = [](const std::string& one) { return one.starts_with("TERM="); };
+    const char* const kind = std::getenv("TERM");
+    if (job.terminal && kind != nullptr && std::ranges::none_of(job.env, is_set))
+        job.env.push_back(concat("TERM=", kind));
+    return {};
+}
+
+void tell_published(const std::vector<PublishedPort>& ports) {
+    for (const PublishedPort& port : ports)
+        log_notice(concat("published: ", address_text(port.address, port.host), " leads to port ", port.inside));
 }
 
 // A sandbox whose name could not be told is nobody's. A reader that has gone is an error like others, not a signal.
@@ -118,20 +167,29 @@ Result<SandboxJob> make_job(const SandboxOptions& options, const Gate& gate) {
     job.bundle = options.bundle;
     job.root_template = options.root_template;
     TRY(add_pairs(options, job));
-    job.env = options.env;
+    job.outward_links = options.outward_links;
+    job.env = TRY(read_environment(options.env_file, options.env));
     job.cwd = options.cwd;
     job.user = options.user;
     job.seccomp = options.seccomp;
     job.writable_root = options.writable_root;
+    job.scratch = options.scratch;
+    job.keep_files = options.keep_files;
     job.require_cgroup = options.require_cgroup;
+    job.must_hold = wanted.asked;
+    job.allow_unenforced = options.allow_unenforced;
+    job.receipt = options.receipt;
     job.strict = options.strict;
     job.landlock = options.landlock;
     job.tcp_bind = options.tcp_bind;
     job.tcp_connect = options.tcp_connect;
+    for (const std::string& text : options.publish) job.publish.push_back(TRY(parse_publish(text)));
     job.runtime = options.runtime;
     job.name = options.name;
     TRY(take_stay(options, job));
     job.capture = options.capture || options.result == "-";
+    job.tee = options.tee;
+    job.merge_output = options.merge_output;
     if (options.pass_stdin) job.input = STDIN_FILENO;
     if (!options.cpu_timeout.empty()) job.cpu_timeout = TRY(parse_time("--cpu-timeout", options.cpu_timeout));
     job.output_limit = TRY(output_limit(options.output_limit, job.capture));
@@ -139,18 +197,24 @@ Result<SandboxJob> make_job(const SandboxOptions& options, const Gate& gate) {
 }
 
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line) {
-    const SandboxJob job = TRY(make_job(options, *line.gate));
-    TRY(check_capture(options.capture, options.result));
-    const SandboxSetting setting = setting_of(line);
+    if (options.language == kListLanguages) return list_languages(options, line);
+    SandboxJob job = TRY(make_job(options, *line.gate));
+    TRY(take_terminal(options, job));
+    TRY(check_capture(options.capture, options.tee, options.result));
+    if (!options.detach) TRY(check_receipt(options.receipt, options.result));  // there it is kept for wait --result
+    SandboxSetting setting = setting_of(line);
+    if (options.verbose) setting.on_published = tell_published;
     if (options.detach) return start_and_tell(job, setting, line);
-    return conclude(run_job(job, setting), line);
+    return conclude(run_job(job, setting), line, options.verbose);
 }
 
 Result<int> verb_prune(const PruneOptions& options, const CommandLine& line) {
     const std::string& root = line.global.root;
     if (line.global.root_is_default && ::access(root.c_str(), F_OK) != 0) return 0;  // there never was a container
+    std::chrono::nanoseconds age{};
+    if (!options.older_than.empty()) age = TRY(parse_time("--older-than", options.older_than));
     const AuditTrail trail = options.dry_run ? AuditTrail() : TRY(open_audit(line));
-    const auto names = options.dry_run ? sandboxes_to_prune(root) : prune_sandboxes(root, trail);
+    const auto names = options.dry_run ? sandboxes_to_prune(root, age) : prune_sandboxes(root, trail, age);
     for (const std::string& id : TRY(names)) TRY(print(id + "\n"));
     return 0;
 }

@@ -1,6 +1,7 @@
 // pinfold state.
 #include "cgroup/control_files.hpp"
 #include "cli/verbs.hpp"
+#include "sandbox/monitor.hpp"
 #include "state/store.hpp"
 
 namespace pinfold {
@@ -20,7 +21,8 @@ void annotate_oom(ContainerRecord& record) {
 Result<int> verb_state(const std::string& id, const CommandLine& line) {
     ContainerState state = TRY(load_state(line.global.root, id));
     annotate_oom(state.record);
-    TRY(print(state_to_json(state)));
+    const std::optional<SandboxView> view = view_sandbox(line.global.root, state);
+    TRY(print(state_to_json(state, view ? members_of(*view) : MoreMembers())));
     return 0;
 }
 

@@ -2,7 +2,6 @@
 // program's exit code.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "cgroup/plan.hpp"
+#include "cli/option_table.hpp"
 #include "pinfold/result.hpp"
 #include "policy/gate.hpp"
 #include "process/child_options.hpp"
@@ -23,16 +23,10 @@ struct GlobalOptions {
     bool root_is_default = true;
     LogOptions log;
     CgroupManager cgroup_manager = CgroupManager::cgroupfs;
+    bool systemd_cgroup = false;   // the same as that manager
     std::optional<bool> rootless;  // empty: what the caller's uid says
     std::string policy;            // on top of the system's; empty: none
     std::string audit;             // log events to this file, too; empty: only where a policy says
-};
-
-// A value on the command line that names something of the host's.
-struct NamedPath {
-    std::string option;
-    PathUse use;
-    std::string* value;
 };
 
 struct CommandLine {
@@ -40,16 +34,14 @@ struct CommandLine {
     char** argv = nullptr;
     std::string words;                  // of the verb: "run", "seccomp show"
     std::string target;                 // the container that it is about; empty: none
-    std::vector<NamedPath> paths;       // what main takes through the gate before the verb begins
+    OptionTable verb;                   // with all options, also the global ones
     const Gate* gate = nullptr;         // that main has opened
-    std::string* result = nullptr;      // what --result names, of a verb that has it
-    ResultFile* result_file = nullptr;  // main's: opened before the verb begins, if it is named
+    ResultFile* result_file = nullptr;  // main's: opened before the verb begins, if --result names it
     std::string title;                  // "run 'web'": what an error begins with
-    std::function<Result<int>(const CommandLine&)> verb;
-    int failure = 1;  // the exit code that says so
+    int failure = 1;                    // the exit code that says so
 };
 
-// create and run, which has --detach and the last two, too.
+// create and run, which has --detach, --keep and --no-subreaper, too.
 struct RunOptions {
     std::string id;
     std::string bundle = ".";
@@ -57,6 +49,7 @@ struct RunOptions {
     ChildOptions child;
     bool no_pivot = false;
     bool no_new_keyring = false;
+    bool no_subreaper = false;  // pinfold never is one
     bool keep = false;
     bool dry_run = false;
     bool strict = false;
@@ -71,17 +64,23 @@ struct ExecOptions {
     std::vector<std::string> args;
     std::string process_file;
     std::string cwd;
-    std::vector<std::string> env;
+    std::vector<std::string> env;  // NAME=VALUE or NAME
+    std::string env_file;
     std::string user;  // UID[:GID] or NAME[:GROUP]
     std::vector<uint32_t> additional_gids;
     std::vector<std::string> capabilities;
     std::string process_label;
     std::string apparmor;
-    std::string cgroup;  // [CONTROLLER:]PATH below the container's group
+    std::string cgroup;   // [CONTROLLER:]PATH below the container's group
+    std::string session;  // whose directory and environment go on; empty: none
     std::string timeout;
     std::string output_limit;
     std::string result;  // a file; "-": standard output
+    bool receipt = false;
+    bool verbose = false;
     bool capture = false;
+    bool tee = false;
+    bool merge_output = false;
     ChildOptions child;
     bool terminal = false;
     bool no_new_privileges = false;
@@ -202,30 +201,62 @@ struct SandboxOptions {
     std::vector<std::string> readonly_binds;
     std::vector<std::string> copies_in;  // SRC:DST
     std::vector<std::string> copies_out;
-    std::vector<std::string> env;
+    bool outward_links = false;
+    std::vector<std::string> env;  // NAME=VALUE or NAME
+    std::string env_file;
+    std::vector<std::string> secrets;  // NAME=FILE
     std::string cwd;
     std::string user;
     std::string seccomp;  // empty: what fits the network
     std::string cpu_timeout;
     std::string output_limit;
     std::string result;  // a file; "-": standard output
+    bool receipt = false;
+    bool verbose = false;
     std::string name;
     std::string idle_timeout;
     bool detach = false;
+    bool terminal = false;
+    bool no_terminal = false;
     std::string runtime;
     bool pass_stdin = false;
     bool capture = false;
+    bool tee = false;
+    bool merge_output = false;
     bool writable_root = false;
+    std::string scratch;
+    std::string keep_files;
     bool require_cgroup = false;
+    std::vector<std::string> allow_unenforced;  // limits, by name
     bool strict = true;
     bool landlock = true;
     std::string tcp_bind;  // ports; empty: what fits the network
     std::string tcp_connect;
+    std::vector<std::string> publish;  // [ADDR:]HOST:INSIDE
 };
 Result<int> verb_sandbox(const SandboxOptions& options, const CommandLine& line);
 
+struct LogsOptions {
+    std::string id;
+    bool follow = false;
+};
+Result<int> verb_logs(const LogsOptions& options, const CommandLine& line);
+
+struct WaitOptions {
+    std::string id;
+    std::string result;  // a file; "-": standard output
+};
+Result<int> verb_wait(const WaitOptions& options, const CommandLine& line);
+
+struct StopOptions {
+    std::string id;
+    std::string time = "10s";
+};
+Result<int> verb_stop(const StopOptions& options, const CommandLine& line);
+
 struct PruneOptions {
     bool dry_run = false;
+    std::string older_than;  // a time; empty: however short ago they ended
 };
 Result<int> verb_prune(const PruneOptions& options, const CommandLine& line);
 
@@ -246,6 +277,24 @@ struct SeccompLearnOptions : SandboxOptions {
 };
 Result<int> verb_seccomp_learn(const SeccompLearnOptions& options, const CommandLine& line);
 
+struct TemplateListOptions {
+    bool json = false;
+};
+Result<int> verb_template_list(const TemplateListOptions& options, const CommandLine& line);
+
+struct TemplateShowOptions {
+    std::string name;  // or a file
+    bool json = false;
+};
+Result<int> verb_template_show(const TemplateShowOptions& options, const CommandLine& line);
+
+struct TemplateAddOptions {
+    std::string name;
+    std::string file;  // "-": standard input
+    bool replace = false;
+};
+Result<int> verb_template_add(const TemplateAddOptions& options, const CommandLine& line);
+
 // show and verify, which has the file alone.
 struct AuditOptions {
     std::string file;       // empty: the policy's
@@ -258,5 +307,8 @@ Result<int> verb_audit_verify(const AuditOptions& options, const CommandLine& li
 
 // For what a verb answers: all of it on standard output, or an error.
 Result<void> print(std::string_view text);
+
+// Rows of as many words each, in columns as wide as their widest word, with two blanks between them.
+std::string in_columns(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace pinfold

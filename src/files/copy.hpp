@@ -5,6 +5,7 @@
 // since the container may have planted it where it can write; a slash after it says that it is meant.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -21,17 +22,36 @@ Result<CopySummary> copy_in(const InsideOf& container, const std::string& host_s
 Result<CopySummary> copy_out(const InsideOf& container, const std::string& inside, const std::string& host_target,
                              const CopyLimits& limits);
 
-// The same with a host's side that was opened before: a file or directory, and its name for the target ...
-Result<CopySummary> copy_in(const InsideOf& container, int host_source, const std::string& name,
-                            const std::string& inside, const CopyLimits& limits);
+// The same with a host's side that was opened before: a file or directory, its path for errors and its name for the
+// target, whose missing parents are made ...
+struct OpenedSource {
+    int fd;
+    std::string path;
+    std::string name;
+};
+Result<CopySummary> copy_in(const InsideOf& container, const OpenedSource& source, const std::string& inside,
+                            const CopyLimits& limits, const CopySession& session = {});
 // ... and a directory, in which the copy gets this name. If it has a directory of that name, a tree is merged into
 // that.
 Result<CopySummary> copy_out(const InsideOf& container, const std::string& inside, int host_directory,
-                             const std::string& name, const CopyLimits& limits);
+                             const std::string& name, const CopyLimits& limits, CopySession* session = nullptr);
+
+// All that a pattern stands for (matches.hpp), each under its own name; a link stays one. Together they are one copy,
+// as far as its limits go.
+struct MatchTarget {
+    std::function<Result<UniqueFd>()> open;  // the host's directory, which is asked for once there is a match
+    std::function<void(const std::string& path, const Error& error)> failed;  // of one of them: the others go on
+};
+// How many there were. Also an error after too many failures, when not all were tried.
+Result<uint64_t> copy_matches_out(const InsideOf& container, const std::string& pattern, const MatchTarget& target,
+                                  const CopyLimits& limits, CopySession& session);
 
 // One regular file from a descriptor to its end, and to a descriptor.
 Result<CopySummary> stream_in(const InsideOf& container, int from, const std::string& inside, const CopyLimits& limits);
 Result<CopySummary> stream_out(const InsideOf& container, const std::string& inside, int to, const CopyLimits& limits);
+
+// Whether there is such a directory, or such a one can be made, with its parents.
+Result<void> find_directory(const InsideOf& container, const std::string& inside, bool make);
 
 // The same in memory.
 Result<std::string> read_inside(const InsideOf& container, const std::string& inside, uint64_t max);

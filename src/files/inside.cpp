@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -29,18 +30,24 @@ Result<void> stay_private() {
     return {};
 }
 
-// Nothing that the caller has open goes along, but for our end of the stream.
-Result<Stream> keep_only(const Stream& stream) {
-    UniqueFd kept(::fcntl(stream.fd(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-    if (!kept) return errno_error("keep the stream");
+// Nothing that the caller has open goes along, but for our end of the stream and the way.
+Result<Stream> keep_only(const Stream& stream, const WayInside* way) {
+    UniqueFd own(::fcntl(stream.fd(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    if (!own) return errno_error("keep the stream");
     const UniqueFd null = TRY(open_at(AT_FDCWD, "/dev/null", O_RDWR));
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::dup2(null.get(), fd) < 0) return errno_error("replace the standard streams");
     }
-    const auto number = static_cast<unsigned>(kept.get());
-    if (number > 3 && ::close_range(3, number - 1, 0) != 0) return errno_error("close_range");
-    if (::close_range(number + 1, ~0U, 0) != 0) return errno_error("close_range");
-    return Stream(std::move(kept));
+    std::vector<int> kept = {own.get()};
+    if (way != nullptr) kept.insert(kept.end(), {way->root.get(), way->mounts.get(), way->user.get()});
+    std::ranges::sort(kept);
+    unsigned first = STDERR_FILENO + 1;
+    for (const int fd : kept) {
+        if (fd > int(first) && ::close_range(first, unsigned(fd) - 1, 0) != 0) return errno_error("close_range");
+        first = std::max(first, unsigned(fd + 1));
+    }
+    if (::close_range(first, ~0U, 0) != 0) return errno_error("close_range");
+    return Stream(std::move(own));
 }
 
 bool is_own_namespace(const std::string& name, int fd) {
@@ -57,23 +64,27 @@ Result<void> join_namespace(const std::string& name, int fd) {
 
 // The user namespace for its files: the host's root can make none on a tmpfs that is the container's. The mount
 // namespace for its mounts: to anyone elsewhere they are no obstacle, and a rename over one of them would remove it.
-Result<void> join_namespaces_of(int proc, bool user_namespace) {
-    const UniqueFd mounts = TRY(open_at(proc, "ns/mnt", O_RDONLY));
-    if (user_namespace) {
-        const UniqueFd user = TRY(open_at(proc, "ns/user", O_RDONLY));
+Result<void> join_namespaces_of(const WayInside& way) {
+    if (way.user) {
         // They would stay with us where the namespace denies setgroups. A normal user cannot drop them.
         if (::setgroups(0, nullptr) != 0 && errno != EPERM) return errno_error("drop the groups");
-        TRY(join_namespace("user", user.get()));
+        TRY(join_namespace("user", way.user.get()));
     }
-    return join_namespace("mnt", mounts.get());
+    return join_namespace("mnt", way.mounts.get());
+}
+
+// Of one that has ended: root changes its root by its own right, anybody else by that over a new user namespace.
+Result<void> leave_host() {
+    if (::geteuid() == 0 || ::unshare(CLONE_NEWUSER) == 0) return {};
+    return errno_error("make a user namespace to work in");
 }
 
 // Who we are: the caller, for a moment with all rights over the container's user namespace. Afterwards: the payload's
-// user with no capability at all, whatever the payload has.
-Result<void> become_payloads_user(Identity identity, int proc) {
-    const UniqueFd setgroups = TRY(open_at(proc, "setgroups", O_RDONLY));
-    identity.set_groups = TRY(read_all(setgroups.get(), "setgroups")) == "allow\n";
-    TRY(change_identity(identity));
+// user with no capability at all, whatever the payload has. A normal user, in a user namespace without ids, is that
+// user already, and stays so.
+Result<void> become_payloads_user(Identity identity, const WayInside& way) {
+    identity.set_groups = way.set_groups;
+    if (way.mounts || ::getuid() == 0) TRY(change_identity(identity));
     TRY(apply_capabilities({}));
     TRY(forbid_new_privileges());
     return stay_private();
@@ -81,16 +92,14 @@ Result<void> become_payloads_user(Identity identity, int proc) {
 
 Result<RootFd> enter(const InsideOf& container) {
     TRY(stay_private());
-    const Error ended = plain_error("container not running: its first process has ended");
-    const Result<UniqueFd> proc = open_at(AT_FDCWD, concat("/proc/", container.pid), O_PATH | O_DIRECTORY);
-    // If this is the process, so was the one before, or it has ended: then nothing can be opened there any more.
-    if (!proc || !TRY(open_process(container.pid, container.started))) return ended;
-    TRY(require_first_thread(container.pid));
-    RootFd root(TRY_IN("the container's root", open_at(proc->get(), "root", O_PATH | O_DIRECTORY)));
-    TRY(join_namespaces_of(proc->get(), container.user_namespace));
+    const std::shared_ptr<const WayInside> way =
+        container.way ? container.way : std::make_shared<WayInside>(TRY(open_way(container)));
+    RootFd root(UniqueFd(::fcntl(way->root.get(), F_DUPFD_CLOEXEC, 0)));
+    if (root.get() < 0) return errno_error("keep the container's root");
+    TRY(way->mounts ? join_namespaces_of(*way) : leave_host());
     // A second wall behind RootFd: from here on no path leads to the host.
     if (::fchdir(root.get()) != 0 || ::chroot(".") != 0) return errno_error("enter the container's root");
-    TRY(become_payloads_user(container.identity, proc->get()));
+    TRY(become_payloads_user(container.identity, *way));
     ::umask(0);
     return root;
 }
@@ -104,7 +113,7 @@ Result<void> work_inside(const InsideOf& container, const WorkInside& work, cons
 
 [[noreturn]] void run_inside(const InsideOf& container, const WorkInside& work, const Stream& inherited) {
     stop_logging();  // its descriptors are the caller's
-    Result<Stream> stream = keep_only(inherited);
+    Result<Stream> stream = keep_only(inherited, container.way.get());
     if (!stream) ::_exit(1);
     const Result<void> done = work_inside(container, work, *stream);
     if (!done) stream->send_failure(done.error());
@@ -113,14 +122,28 @@ Result<void> work_inside(const InsideOf& container, const WorkInside& work, cons
 
 }  // namespace
 
+Result<WayInside> open_way(const InsideOf& container) {
+    const Error ended = plain_error("container not running: its first process has ended");
+    const Result<UniqueFd> proc = open_at(AT_FDCWD, concat("/proc/", container.pid), O_PATH | O_DIRECTORY);
+    // If this is the process, so was the one before, or it has ended: then nothing can be opened there any more.
+    if (!proc || !TRY(open_process(container.pid, container.started))) return ended;
+    TRY(require_first_thread(container.pid));
+    WayInside way;
+    way.root = TRY_IN("the container's root", open_at(proc->get(), "root", O_PATH | O_DIRECTORY));
+    way.mounts = TRY(open_at(proc->get(), "ns/mnt", O_RDONLY));
+    if (container.user_namespace) way.user = TRY(open_at(proc->get(), "ns/user", O_RDONLY));
+    const UniqueFd setgroups = TRY(open_at(proc->get(), "setgroups", O_RDONLY));
+    way.set_groups = TRY(read_all(setgroups.get(), "setgroups")) == "allow\n";
+    return way;
+}
+
 InsideOf inside_of(const ContainerState& state, const Spec& spec) {
     const User& user = spec.process->user;
     const bool user_namespace = std::ranges::any_of(
         spec.linux_.namespaces, [](const Namespace& one) { return one.type == NamespaceType::user; });
-    return {state.pid,
-            state.started,
-            user_namespace,
-            {user.uid, user.gid, {user.additional_gids.begin(), user.additional_gids.end()}, true}};
+    return {state.pid,         state.started,
+            user_namespace,    {user.uid, user.gid, {user.additional_gids.begin(), user.additional_gids.end()}, true},
+            spec.process->cwd, {}};
 }
 
 Result<Helper> start_inside(const InsideOf& container, const WorkInside& work) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "base/fs.hpp"
 #include "base/process.hpp"
@@ -20,12 +21,26 @@
 
 namespace pinfold {
 
+// What leads into a container. It does so for as long as it is held, also when the last process has ended: mounts, and
+// with them files in memory, live as long as their namespace does. Of one that has ended before there are no
+// namespaces, and its root is the directory of the host's that holds what is left of its files.
+struct WayInside {
+    UniqueFd root;
+    UniqueFd mounts;          // the namespaces; none: it has ended
+    UniqueFd user;            // none: it has none of its own
+    bool set_groups = false;  // whether there are groups to be had in that
+};
+
 struct InsideOf {
     pid_t pid = 0;         // of the container's first process
     uint64_t started = 0;  // when that was, in clock ticks since boot: a pid alone may be reused
     bool user_namespace = false;
-    Identity identity;  // the payload's
+    Identity identity;                       // the payload's
+    std::string cwd;                         // the payload's, where relative paths begin
+    std::shared_ptr<const WayInside> way{};  // none: through the first process
 };
+
+Result<WayInside> open_way(const InsideOf& container);
 
 InsideOf inside_of(const ContainerState& state, const Spec& spec);
 

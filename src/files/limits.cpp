@@ -43,9 +43,13 @@ Result<void> CopyBudget::add_bytes(uint64_t count) {
 }
 
 Result<void> CopyBudget::allow_link(std::string_view target, unsigned depth) const {
-    if (limits_.outward_links || !leads_out(target, depth)) return {};
+    return leads_out(target, depth) ? allow_outward(target) : Result<void>();
+}
+
+Result<void> CopyBudget::allow_outward(std::string_view target) const {
+    if (limits_.outward_links) return {};
     return plain_error(concat("the link leads out of the copied tree, to ", quoted(target)))
-        .with_hint("whoever reads the copy would follow it; pinfold cp --outward-links copies it nevertheless");
+        .with_hint("whoever reads the copy would follow it; --outward-links copies it nevertheless");
 }
 
 }  // namespace pinfold

@@ -44,22 +44,34 @@ Result<UniqueFd> open_existing_directory(int parent, const std::string& name) {
 
 class Receiver {
 public:
-    Receiver(const CopyLimits& limits, const OwnFds& own, const Stream& from)
-        : budget_(limits), own_(own), from_(from) {}
+    Receiver(CopyBudget& budget, const OwnFds& own, const Stream& from, CopySession* session)
+        : budget_(budget), own_(own), from_(from), session_(session) {}
 
-    Result<CopySummary> receive(const Place& place, const std::string& source_name) {
+    Result<void> receive(const Place& place, const std::string& source_name) {
         const Item top = TRY(from_.receive());
-        const unsigned mode = top.mode;
-        if (top.word == Word::file) TRY(receive_top_file(place, source_name, mode));
-        else if (top.word != Word::directory) return disagreement();
-        else TRY(receive_top_directory(place, source_name, mode));
-        return budget_.used();
+        if (top.word == Word::file) return receive_top_file(place, source_name, top.mode);
+        if (top.word == Word::directory) return receive_top_directory(place, source_name, top.mode);
+        return disagreement();
+    }
+
+    Result<void> receive_one_of(const Place& place) {
+        if (!is_one_name(place.name)) return no_name(place.name);
+        const Item top = TRY(from_.receive());
+        const int directory = place.directory.get();
+        if (top.word == Word::directory) return make_directory(directory, place.name, top.mode, 0);
+        if (top.word == Word::file) return make_file(directory, place.name, top.mode, 0);
+        if (top.word != Word::link) return disagreement();
+        const std::string target(top.text);
+        if (!was_copied(directory, target)) TRY_IN(quoted(place.name), budget_.allow_outward(target));
+        return place_link(directory, place.name, target, 0);
     }
 
 private:
     Result<void> receive_top_file(const Place& place, const std::string& source_name, unsigned mode) {
         if (place.for_directories && !place.name.empty()) {
-            return Error{ENOTDIR, concat(quoted(place.name), " is not a directory"), {}};
+            if (!place.makes_parents) return Error{ENOTDIR, concat(quoted(place.name), " is not a directory"), {}};
+            const UniqueFd parent = TRY(make_parent(place));
+            return is_one_name(source_name) ? make_file(parent.get(), source_name, mode, 0) : no_name(source_name);
         }
         const std::string& name = place.name.empty() ? source_name : place.name;
         if (name.empty()) return Error{EISDIR, "the target is a directory", "name a file in it"};
@@ -71,12 +83,19 @@ private:
         const std::string& name = place.name.empty() ? source_name : place.name;
         if (name.empty()) return fill(place.directory.get(), 0);
         if (!is_one_name(name)) return no_name(name);
-        return make_directory(place.directory.get(), name, mode, 0);
+        return make_directory(place.directory.get(), name, mode & 0777, 0);  // it may be a /tmp, and is none any more
+    }
+
+    static Result<UniqueFd> make_parent(const Place& place) {
+        if (::mkdirat(place.directory.get(), place.name.c_str(), 0755) != 0)
+            return errno_error(concat("make directory ", quoted(place.name)));
+        return open_existing_directory(place.directory.get(), place.name);
     }
 
     Result<void> make_file(int directory, const std::string& name, unsigned mode, unsigned depth) {
         TRY(budget_.add_file(depth));
         TRY(check_replaceable(directory, name));
+        TRY(require_older(directory, name));
         NewFile file = TRY_IN(quoted(name), NewFile::create(directory, mode & 0777));
         for (;;) {
             const Item item = TRY(from_.receive());
@@ -85,7 +104,32 @@ private:
             TRY_IN(quoted(name), budget_.add_bytes(item.text.size()));
             TRY_IN(quoted(name), file.append(item.text));
         }
-        return file.commit(name, own_);
+        TRY(file.commit(name, own_));
+        remember(directory, name);
+        return {};
+    }
+
+    // Whether a link leads to what has come from the same sandbox, and not to a file of the host's beside it.
+    bool was_copied(int directory, std::string_view target) const {
+        const std::string first(target.substr(0, target.find('/')));
+        struct stat info {};
+        return is_one_name(first) && ::fstatat(directory, first.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+               session_->made.contains({info.st_dev, info.st_ino});
+    }
+
+    // Two sources with one target: the first one's copy would be lost.
+    Result<void> require_older(int directory, const std::string& name) const {
+        struct stat info {};
+        if (session_ == nullptr || ::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};
+        if (!session_->made.contains({info.st_dev, info.st_ino})) return {};
+        return Error{EEXIST, concat(quoted(name), " was copied there just now, from another place"),
+                     "give each a directory of its own"};
+    }
+
+    void remember(int directory, const std::string& name) const {
+        struct stat info {};
+        if (session_ == nullptr || ::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return;
+        session_->made.insert({info.st_dev, info.st_ino});
     }
 
     // Ours to write to as long as it is filled, whatever its mode will be. One that is there keeps its mode.
@@ -93,6 +137,7 @@ private:
         const bool made = ::mkdirat(parent, name.c_str(), (mode & 01777) | 0700) == 0;
         if (!made && errno != EEXIST) return errno_error(concat("make directory ", quoted(name)));
         const UniqueFd directory = TRY(open_existing_directory(parent, name));
+        if (made) remember(parent, name);
         TRY(fill(directory.get(), depth));
         return made && (mode & 0700) != 0700 ? restrict_owner(directory.get(), name, mode) : Result<void>();
     }
@@ -112,23 +157,30 @@ private:
             const Item item = TRY(from_.receive());
             if (item.word == Word::up) return {};
             if (!is_one_name(item.name)) return no_name(item.name);
-            const std::string name(item.name);
-            if (item.word == Word::directory) TRY(make_directory(directory, name, item.mode, depth + 1));
-            else if (item.word == Word::file) TRY(make_file(directory, name, item.mode, depth + 1));
-            else if (item.word == Word::link) TRY(place_link(directory, name, std::string(item.text), depth));
-            else return disagreement();
+            TRY(receive_entry(directory, std::string(item.name), item, depth));
         }
+    }
+
+    Result<void> receive_entry(int directory, const std::string& name, const Item& item, unsigned depth) {
+        if (item.word == Word::directory) return make_directory(directory, name, item.mode, depth + 1);
+        if (item.word == Word::file) return make_file(directory, name, item.mode, depth + 1);
+        if (item.word == Word::link) return place_link(directory, name, std::string(item.text), depth);
+        return disagreement();
     }
 
     Result<void> place_link(int directory, const std::string& name, const std::string& target, unsigned depth) {
         TRY(budget_.add_file(depth + 1));
         TRY_IN(quoted(name), budget_.allow_link(target, depth));
-        return make_link(directory, target, name);
+        TRY(require_older(directory, name));
+        TRY(make_link(directory, target, name));
+        remember(directory, name);
+        return {};
     }
 
-    CopyBudget budget_;
+    CopyBudget& budget_;
     const OwnFds& own_;
     const Stream& from_;
+    CopySession* session_;
 };
 
 }  // namespace
@@ -139,18 +191,27 @@ std::string last_name(std::string_view path) {
     return is_one_name(name) ? std::string(name) : "";
 }
 
-Result<Place> find_place(const std::string& path, const OpenPath& open) {
+Result<Place> find_place(const std::string& path, const OpenPath& open) { return find_place(path, open, open); }
+
+Result<Place> find_place(const std::string& path, const OpenPath& open, const OpenPath& open_parent) {
     Result<UniqueFd> directory = open(path, O_PATH | O_DIRECTORY);
     if (directory) return Place{std::move(directory).value(), "", true};
     const int code = directory.error().code;
     std::string name = last_name(path);
     if ((code != ENOENT && code != ENOTDIR) || name.empty()) return std::move(directory).error();
-    return Place{TRY(open(parent_of(path), O_PATH | O_DIRECTORY)), std::move(name), path.ends_with('/')};
+    return Place{TRY(open_parent(parent_of(path), O_PATH | O_DIRECTORY)), std::move(name), path.ends_with('/')};
 }
 
 Result<CopySummary> receive_tree(const Place& place, const std::string& source_name, const CopyLimits& limits,
-                                 const OwnFds& own, const Stream& from) {
-    return Receiver(limits, own, from).receive(place, source_name);
+                                 const OwnFds& own, const Stream& from, CopySession* session) {
+    CopyBudget budget(limits);
+    TRY(Receiver(budget, own, from, session).receive(place, source_name));
+    return budget.used();
+}
+
+Result<void> receive_one_of(const Place& place, CopyBudget& budget, const OwnFds& own, const Stream& from,
+                            CopySession& session) {
+    return Receiver(budget, own, from, &session).receive_one_of(place);
 }
 
 Result<CopySummary> receive_file(const TakePiece& take, const CopyLimits& limits, const Stream& from) {

@@ -53,12 +53,9 @@ Result<void> send_pieces(const NextPiece& next, CopyBudget& budget, const Stream
 // Without a stream it only looks and counts.
 class Walk {
 public:
-    Walk(const CopyLimits& limits, const OwnFds& own, const Stream* to) : budget_(limits), own_(own), to_(to) {}
+    Walk(CopyBudget& budget, const OwnFds& own, const Stream* to) : budget_(budget), own_(own), to_(to) {}
 
-    Result<CopySummary> run(int top, const std::string& path) {
-        TRY(visit({top, "", path, 0, {}}));
-        return budget_.used();
-    }
+    Result<void> run(int top, const std::string& path) { return visit({top, "", path, 0, {}}); }
 
 private:
     Result<void> visit(Node node) {
@@ -97,32 +94,53 @@ private:
             TRY_IN(quoted(node.path), budget_.add_bytes(uint64_t(node.info.st_size)));
             return {};
         }
-        const UniqueFd readable = TRY_IN(quoted(node.path), own_.reopen(node.fd, O_RDONLY | O_NOCTTY));
+        // Not to wait for who holds a lease on it (fcntl(2), F_SETLEASE): the kernel lets that take 45 seconds a file.
+        Result<UniqueFd> readable = own_.reopen(node.fd, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        if (!readable && readable.error().code == EWOULDBLOCK)
+            return plain_error(concat(quoted(node.path), ": a process holds a lease on it"))
+                .with_hint("it can be copied once that process has ended, or has given up its lease");
+        if (!readable) return std::move(readable).error().within(quoted(node.path));
         TRY(send({Word::file, node.info.st_mode & 0777, node.name, {}}));
-        TRY_IN(quoted(node.path), send_pieces(pieces_of(readable.get(), buffer_), budget_, *to_));
+        TRY_IN(quoted(node.path), send_pieces(pieces_of(readable->get(), buffer_), budget_, *to_));
         return {};
     }
 
     Result<void> visit_link(const Node& node) {
         const std::string target = TRY(target_of(node));
-        TRY_IN(quoted(node.path), budget_.allow_link(target, node.depth - 1));
+        // At the top it is one of several: who receives them knows what else there is.
+        if (node.depth > 0) TRY_IN(quoted(node.path), budget_.allow_link(target, node.depth - 1));
         return send({Word::link, 0, node.name, target});
     }
 
     Result<void> send(const Item& item) { return to_ == nullptr ? Result<void>() : to_->send(item); }
 
-    CopyBudget budget_;
+    CopyBudget& budget_;
     const OwnFds& own_;
     const Stream* to_;
     std::string buffer_;
 };
 
+Result<void> look_and_send(int top, const std::string& path, CopyBudget& budget, const OwnFds& own, const Stream& to) {
+    CopyBudget looked_at = budget;
+    const Result<void> looked = Walk(looked_at, own, nullptr).run(top, path);
+    if (!looked) {
+        budget = looked_at;
+        return looked.error();
+    }
+    return Walk(budget, own, &to).run(top, path);
+}
+
 }  // namespace
 
 Result<CopySummary> send_tree(int top, const std::string& path, const CopyLimits& limits, const OwnFds& own,
                               const Stream& to) {
-    TRY(Walk(limits, own, nullptr).run(top, path));
-    return Walk(limits, own, &to).run(top, path);
+    CopyBudget budget(limits);
+    TRY(look_and_send(top, path, budget, own, to));
+    return budget.used();
+}
+
+Result<void> send_one_of(int top, const std::string& path, CopyBudget& budget, const OwnFds& own, const Stream& to) {
+    return look_and_send(top, path, budget, own, to);
 }
 
 Result<CopySummary> send_file(unsigned mode, const NextPiece& next, const CopyLimits& limits, const Stream& to) {

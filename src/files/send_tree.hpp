@@ -16,6 +16,8 @@ namespace pinfold {
 // exceeds the limits, before anything is sent. `path` names it in errors.
 Result<CopySummary> send_tree(int top, const std::string& path, const CopyLimits& limits, const OwnFds& own,
                               const Stream& to);
+// One of several, in a tree of them all: it may be a link itself. What it took of the budget is gone, also on failure.
+Result<void> send_one_of(int top, const std::string& path, CopyBudget& budget, const OwnFds& own, const Stream& to);
 
 // One file, from pieces that are no greater than Stream::kMaxBytes; the last one is empty.
 using NextPiece = std::function<Result<std::string_view>()>;

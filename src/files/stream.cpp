@@ -1,14 +1,17 @@
 // The conversation between the two sides of a copy.
 #include "files/stream.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
-#include "base/error_packet.hpp"
+#include "base/clock.hpp"
+#include "base/process.hpp"
 
 namespace pinfold {
 
@@ -54,6 +57,7 @@ Result<std::pair<Stream, Stream>> Stream::make_pair() {
 }
 
 Result<void> Stream::send(const Item& item) const {
+    TRY(await(POLLOUT));
     const Header header{item.word, item.mode, static_cast<uint32_t>(item.name.size())};
     return send_packet(fd_.get(), header, item.name, item.text);
 }
@@ -63,7 +67,28 @@ void Stream::send_failure(const Error& error) const {
     [[maybe_unused]] const Result<void> sent = send_packet(fd_.get(), {Word::failed, 0, 0}, "", packet.bytes());
 }
 
-Result<Item> Stream::receive() const {
+void Stream::give_up_at(int64_t deadline, int interrupt) {
+    deadline_ = deadline;
+    interrupt_ = interrupt;
+}
+
+// Also where the other side speaks without a pause.
+Result<void> Stream::await(short event) const {
+    if (deadline_ == INT64_MAX && interrupt_ < 0) return {};
+    constexpr int64_t kMillisecond = 1'000'000;
+    for (;;) {
+        const int64_t left = (deadline_ - monotonic_ns() + kMillisecond - 1) / kMillisecond;
+        if (left <= 0) return Error{ETIME, "the copy took too long", {}};
+        pollfd slots[] = {{fd_.get(), event, 0}, {interrupt_, POLLIN, 0}};
+        if (::poll(slots, 2, static_cast<int>(std::min<int64_t>(left, INT_MAX))) < 0 && errno != EINTR)
+            return errno_error("poll");
+        if (slots[1].revents != 0) return Error{EINTR, "the copy was interrupted by a signal", {}};
+        if (slots[0].revents != 0) return {};
+    }
+}
+
+Result<Item> Stream::receive_any() const {
+    TRY(await(POLLIN));
     ssize_t length = 0;
     // ECONNRESET is told once, where the other side has ended with our words unread; its last words come after that.
     while ((length = ::recv(fd_.get(), buffer_.get(), kMaxPacket, MSG_TRUNC)) < 0) {
@@ -75,11 +100,19 @@ Result<Item> Stream::receive() const {
     std::memcpy(&header, buffer_.get(), sizeof header);
     const std::string_view rest(buffer_.get() + sizeof header, size_t(length) - sizeof header);
     if (header.name_length > rest.size() || header.word > Word::failed) return cut_short();
-    const Item item{header.word, header.mode, rest.substr(0, header.name_length), rest.substr(header.name_length)};
-    if (item.word != Word::failed) return item;
-    const std::optional<Error> error = unpack_error(item.text);
+    return Item{header.word, header.mode, rest.substr(0, header.name_length), rest.substr(header.name_length)};
+}
+
+Error Stream::error_of(const Item& failed) {
+    const std::optional<Error> error = unpack_error(failed.text);
     if (!error || error->message.empty()) return cut_short();
-    return Error{error->code, printable(error->message), printable(error->hint)};
+    return {error->code, printable(error->message), printable(error->hint)};
+}
+
+Result<Item> Stream::receive() const {
+    const Item item = TRY(receive_any());
+    if (item.word == Word::failed) return error_of(item);
+    return item;
 }
 
 }  // namespace pinfold

@@ -5,9 +5,12 @@
 //     link       name, target
 //
 // The name at the top is empty: where that goes is the receiver's own business. `done` is the answer of a receiver in
-// the container. Instead of any of its words a side may say `failed`, which ends the conversation.
+// the container. Instead of any of its words a side may say `failed`, which ends the conversation; but where there are
+// several trees, each behind a `next` with its path and all of them before a `done`, it ends only the one that it is
+// in.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -17,7 +20,7 @@
 
 namespace pinfold {
 
-enum class Word : uint8_t { directory, file, link, bytes, up, done, failed };
+enum class Word : uint8_t { directory, file, link, bytes, up, next, done, failed };
 
 struct Item {
     Word word = Word::failed;
@@ -39,8 +42,15 @@ public:
     // Best effort: if even this fails, the other side sees the end.
     void send_failure(const Error& error) const;
 
-    // Valid until the next one is received. The other side's failure, and its end, are errors.
+    // Valid until the next one is received. The other side's end is an error, and so is its failure ...
     Result<Item> receive() const;
+    // ... or an item like any other, which becomes one then.
+    Result<Item> receive_any() const;
+    static Error error_of(const Item& failed);
+
+    // Who waits for the other side gives up at that time of the monotonic clock, with ETIME, and with EINTR once there
+    // is something to read from `interrupt` (-1: nothing).
+    void give_up_at(int64_t deadline, int interrupt);
 
     // Of one `bytes`.
     static constexpr size_t kMaxBytes = size_t{64} << 10;
@@ -48,8 +58,12 @@ public:
 private:
     static constexpr size_t kMaxPacket = kMaxBytes + 512;
 
+    Result<void> await(short event) const;
+
     UniqueFd fd_;
     std::unique_ptr<char[]> buffer_;
+    int64_t deadline_ = INT64_MAX;
+    int interrupt_ = -1;
 };
 
 }  // namespace pinfold

@@ -60,13 +60,13 @@ Mount tmpfs(const char* destination, std::vector<std::string> options, uint64_t 
     return {destination, "tmpfs", "tmpfs", std::move(options), {}, {}};
 }
 
-// All that can be written is memory, in file systems of a fixed size: the disk's share for /tmp and the work
-// directory, and for shared memory, which programs take for memory, a part of that. The first two are the user's own:
+// All that can be written is memory, in file systems of a fixed size, which together have the disk's: /tmp, shared
+// memory, which programs take for memory, and the work directory, which has the rest. The user's own are two of them:
 // runc before 1.1.8 gives a file system the mode of the directory that it covers, whatever mode is asked for.
 std::vector<Mount> mounts(const ResourceLimits& limits, const User& user) {
     const uint64_t disk = limits.disk_mb * kMegabyte;
     const uint64_t temporary = std::min(disk / 4, 64 * kMegabyte);
-    const uint64_t shared = std::min(std::max(limits.memory_mb / 8, uint64_t{1}), uint64_t{64}) * kMegabyte;
+    const uint64_t shared = std::min(std::clamp(limits.memory_mb / 8, uint64_t{1}, uint64_t{64}) * kMegabyte, disk / 8);
     const std::string uid = concat("uid=", user.uid), gid = concat("gid=", user.gid);
     return {
         {"/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}, {}, {}},
@@ -74,7 +74,7 @@ std::vector<Mount> mounts(const ResourceLimits& limits, const User& user) {
         {"/dev/pts", "devpts", "devpts", {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}, {}, {}},
         tmpfs("/dev/shm", {"nosuid", "noexec", "nodev", "mode=1777"}, shared),
         tmpfs("/tmp", {"nosuid", "nodev", "mode=1777", uid, gid}, temporary),
-        tmpfs(kWorkspace, {"nosuid", "nodev", "mode=1777", uid, gid}, disk - temporary),
+        tmpfs(kWorkspace, {"nosuid", "nodev", "mode=1777", uid, gid}, disk - temporary - shared),
     };
 }
 
@@ -203,26 +203,28 @@ static Json to_json(const Root& root) {
     return ConfigObject().add("path", root.path).add("readonly", root.readonly).json();
 }
 
-static Json to_json(const Mount& mount) {
-    return ConfigObject()
-        .add("destination", mount.destination)
-        .add_unless_empty("type", mount.type)
-        .add_unless_empty("source", mount.source)
-        .add("options", mount.options)
-        .json();
-}
-
-static Json to_json(const Namespace& one) {
-    static constexpr const char* kNames[] = {"mount", "pid", "network", "uts", "ipc", "user", "cgroup", "time"};
-    return ConfigObject().add("type", std::string(kNames[size_t(one.type)])).add_unless_empty("path", one.path).json();
-}
-
 static Json to_json(const IdMapping& mapping) {
     return ConfigObject()
         .add("containerID", mapping.container_id)
         .add("hostID", mapping.host_id)
         .add("size", mapping.size)
         .json();
+}
+
+static Json to_json(const Mount& mount) {
+    return ConfigObject()
+        .add("destination", mount.destination)
+        .add_unless_empty("type", mount.type)
+        .add_unless_empty("source", mount.source)
+        .add("options", mount.options)
+        .add_unless_empty("uidMappings", mount.uid_mappings)
+        .add_unless_empty("gidMappings", mount.gid_mappings)
+        .json();
+}
+
+static Json to_json(const Namespace& one) {
+    static constexpr const char* kNames[] = {"mount", "pid", "network", "uts", "ipc", "user", "cgroup", "time"};
+    return ConfigObject().add("type", std::string(kNames[size_t(one.type)])).add_unless_empty("path", one.path).json();
 }
 
 static Json to_json(const DeviceRule& rule) {

@@ -115,7 +115,13 @@ public:
     bool string(std::string& value) { return add(std::move(value)); }
     bool binary(nlohmann::json::binary_t&) { return false; }  // never sent for a text
 
-    bool start_object(size_t) { return open(Json::Object()); }
+    bool start_object(size_t) {
+        if (!open(Json::Object())) return false;
+        // Of documents that are objects, most have some members. Of those within, which may be many, many have none.
+        constexpr size_t kSome = 16;
+        if (open_.size() == 1) std::get<Json::Object>(root_.value).reserve(kSome);
+        return true;
+    }
     bool start_array(size_t) { return open(Json::Array()); }
     bool end_array() { return close(); }
     bool end_object() {
@@ -193,6 +199,101 @@ private:
 
 bool is_of_number(char c) { return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'; }
 
+// What almost all documents are made of, by a tenth of the instructions: strings of printable ASCII without escapes,
+// whole numbers of some digits, and all else that JSON is of. Whatever is not that, or is wrong, it leaves to the
+// library from the beginning, which has the words for it; so it decides nothing but that a text is plain.
+class PlainReader {
+public:
+    PlainReader(std::string_view text, TreeBuilder& tree) : at_(text.data()), end_(at_ + text.size()), tree_(tree) {}
+
+    // False: not all of it is plain, and what the tree has got is worth nothing.
+    bool read() {
+        const bool is_read = value();
+        skip_blanks();
+        return is_read && at_ == end_;
+    }
+
+private:
+    void skip_blanks() {
+        while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\t' || *at_ == '\r')) ++at_;
+    }
+
+    // The next byte behind blanks, if it is that one, is taken.
+    bool take(char wanted) {
+        skip_blanks();
+        if (at_ == end_ || *at_ != wanted) return false;
+        ++at_;
+        return true;
+    }
+
+    bool take(std::string_view word) {
+        if (!std::string_view(at_, end_).starts_with(word)) return false;
+        at_ += word.size();
+        return true;
+    }
+
+    bool value() {
+        skip_blanks();
+        switch (at_ == end_ ? '\0' : *at_) {
+            case '{': return object();
+            case '[': return array();
+            case '"': return text() && tree_.string(word_);
+            case 't': return take("true") && tree_.boolean(true);
+            case 'f': return take("false") && tree_.boolean(false);
+            case 'n': return take("null") && tree_.null();
+            default: return number();
+        }
+    }
+
+    // The tree refuses to be deeper than is allowed.
+    bool object() {
+        if (!take('{') || !tree_.start_object(0)) return false;
+        if (take('}')) return tree_.end_object();
+        do {
+            skip_blanks();
+            if (!text() || !tree_.key(word_) || !take(':') || !value()) return false;
+        } while (take(','));
+        return take('}') && tree_.end_object();
+    }
+
+    bool array() {
+        if (!take('[') || !tree_.start_array(0)) return false;
+        if (take(']')) return tree_.end_array();
+        do {
+            if (!value()) return false;
+        } while (take(','));
+        return take(']') && tree_.end_array();
+    }
+
+    bool text() {
+        if (at_ == end_ || *at_ != '"') return false;
+        const char* const begin = ++at_;
+        while (at_ != end_ && *at_ >= ' ' && *at_ <= '~' && *at_ != '"' && *at_ != '\\') ++at_;
+        if (at_ == end_ || *at_ != '"') return false;
+        word_.assign(begin, at_);
+        ++at_;
+        return true;
+    }
+
+    bool number() {
+        constexpr ptrdiff_t kDigits = 18;
+        const bool is_negative = at_ != end_ && *at_ == '-';
+        const char* const begin = is_negative ? at_ + 1 : at_;
+        uint64_t number = 0;
+        for (at_ = begin; at_ != end_ && *at_ >= '0' && *at_ <= '9' && at_ - begin <= kDigits; ++at_)
+            number = 10 * number + uint64_t(*at_ - '0');
+        const bool is_one = at_ - begin == 1, begins_with_zero = at_ != begin && *begin == '0';
+        if (at_ == begin || at_ - begin > kDigits || (begins_with_zero && (!is_one || is_negative))) return false;
+        if (at_ != end_ && is_of_number(*at_)) return false;
+        return is_negative ? tree_.number_integer(-int64_t(number)) : tree_.number_unsigned(number);
+    }
+
+    const char* at_;
+    const char* end_;
+    TreeBuilder& tree_;
+    std::string word_;
+};
+
 // Where a string or a number begins that is longer than that; npos: nowhere. Found before the parser meets it.
 size_t find_longer(std::string_view text, size_t longest) {
     if (text.size() <= longest) return text.npos;  // as ordinary documents are
@@ -227,6 +328,7 @@ Result<Json> parse_json(std::string_view text, std::string_view name, JsonBounds
     if (const size_t nul = text.find('\0'); nul != text.npos) {
         return plain_error(concat(name, ':', place(text, nul), ": a NUL byte"));
     }
+    if (TreeBuilder plain(text, bounds.values); PlainReader(text, plain).read()) return std::move(plain.root());
     try {
         TreeBuilder builder(text, bounds.values);
         const bool whole = nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &builder);

@@ -53,8 +53,7 @@ Result<void> set_thread_capabilities(uint64_t effective, uint64_t permitted, uin
 std::optional<uint64_t> capability_bit(const std::string& name) {
     cap_value_t value = -1;
     if (::cap_from_name(name.c_str(), &value) != 0 || value < 0 || value > 63) return std::nullopt;
-    // libcap knows it, this kernel does not
-    if (::prctl(PR_CAPBSET_READ, value) < 0 && errno == EINVAL) return std::nullopt;
+    if (value >= ::cap_max_bits()) return std::nullopt;  // libcap knows it, this kernel does not
     return bit(value);
 }
 

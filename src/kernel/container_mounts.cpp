@@ -59,13 +59,7 @@ Result<void> check_cover(int mount_fd, int target_fd, const std::string& destina
 
 // A mount over the root itself would lie where no path of the container's leads; a symlink can lead there.
 Result<void> check_below(const RootFd& root, int target_fd) {
-    struct statx top {};
-    struct statx target {};
-    constexpr unsigned kWanted = STATX_INO | STATX_MNT_ID;
-    if (::statx(root.get(), "", AT_EMPTY_PATH, kWanted, &top) != 0 ||
-        ::statx(target_fd, "", AT_EMPTY_PATH, kWanted, &target) != 0)
-        return errno_error("stat the destination");
-    if (top.stx_mnt_id != target.stx_mnt_id || top.stx_ino != target.stx_ino) return {};
+    if (!TRY(root.is_top(target_fd))) return {};
     return plain_error("the destination is the root itself").with_hint("mount it below the root");
 }
 
@@ -95,10 +89,13 @@ Result<void> change(int mount_fd, const MountRequest& request) {
 Result<void> apply_bind(const RootFd& root, const MountRequest& request, const UniqueFd& tree) {
     struct stat info {};
     if (::fstat(tree.get(), &info) != 0) return errno_error("stat the source");
-    const UniqueFd target =
-        TRY(S_ISDIR(info.st_mode) ? root.make_directory(request.destination) : root.make_file(request.destination));
+    const Result<UniqueFd> target =
+        S_ISDIR(info.st_mode) ? root.make_directory(request.destination) : root.make_file(request.destination);
+    if (!target && target.error().code == EROFS)
+        return Error(target.error()).with_hint("make it before: what it lies in is read-only");
+    if (!target) return target.error();
     TRY(change(tree.get(), request));
-    return place(root, tree.get(), target.get(), request);
+    return place(root, tree.get(), target->get(), request);
 }
 
 // What the image has at the destination, opened for reading: the O_PATH descriptor cannot be listed.
@@ -141,11 +138,22 @@ Result<UniqueFd> bind_cgroup(const MountRequest& request) {
     return mount;
 }
 
+// Of a normal user's container without a group of its own there is nothing to show but what the user sees outside,
+// which /sys would show as well. None of it is the container's: it cannot be written to.
+Result<UniqueFd> bind_callers_cgroups(const MountRequest& request) {
+    constexpr const char* kTree = "/sys/fs/cgroup";
+    log_debug(concat(request.label, ": binding ", kTree));
+    UniqueFd mount = TRY(clone_tree(AT_FDCWD, kTree, true));
+    TRY(change_mount(mount.get(), MountChange{.set = request.filesystem.attributes | MOUNT_ATTR_RDONLY}, true));
+    return mount;
+}
+
 Result<UniqueFd> make_cgroup(const MountRequest& request) {
     if (request.bind_cgroup) return bind_cgroup(request);
     Result<UniqueFd> mount = make_filesystem(request.filesystem);
     const bool refused = !mount && (mount.error().code == EPERM || mount.error().code == EBUSY);
-    return refused && !request.cgroup_source.empty() ? bind_cgroup(request) : std::move(mount);
+    if (!refused) return mount;
+    return request.cgroup_source.empty() ? bind_callers_cgroups(request) : bind_cgroup(request);
 }
 
 Result<void> bind_hierarchy(int tree, const MountRequest::Hierarchy& hierarchy, uint64_t attributes) {
@@ -218,12 +226,16 @@ Result<UniqueFd> clone_source(const std::string& source, bool recursive) {
     return elsewhere ? clone_by_name(source, recursive) : std::move(tree);
 }
 
+Result<void> map_mount_ids(int tree, const IdMaps& maps, bool recursive) {
+    const UniqueFd user_namespace = TRY(make_user_namespace(maps));
+    const MountChange mapped{.set = MOUNT_ATTR_IDMAP, .userns_fd = user_namespace.get()};
+    TRY_IN("map the ids of the mount", change_mount(tree, mapped, recursive));
+    return {};
+}
+
 Result<UniqueFd> open_bind_source(const MountRequest& request) {
     UniqueFd tree = TRY(clone_source(request.filesystem.source, request.recursive));
-    if (!request.id_maps) return tree;
-    const UniqueFd user_namespace = TRY(make_user_namespace(*request.id_maps));
-    const MountChange mapped{.set = MOUNT_ATTR_IDMAP, .userns_fd = user_namespace.get()};
-    TRY_IN("map the ids of the mount", change_mount(tree.get(), mapped, request.recursive_id_maps));
+    if (request.id_maps) TRY(map_mount_ids(tree.get(), *request.id_maps, request.recursive_id_maps));
     return tree;
 }
 
@@ -270,8 +282,8 @@ Result<void> bind_node(const RootFd& root, const DeviceNode& node) {
     return place_mount(tree.get(), target.get());
 }
 
-Result<void> make_node(const RootFd& root, const DeviceNode& node) {
-    const RootFd::Place place = TRY(root.place_of(node.path));
+Result<void> make_node(const RootFd& root, const DeviceNode& node, Neighbours& places) {
+    const RootFd::Place& place = *TRY(places.place_of(root, node.path));
     // The caller has cleared the umask: the mode is exact.
     if (::mknodat(place.directory.get(), place.name.c_str(), node.mode, node.device) != 0) {
         if (errno == EEXIST) return check_existing(place, node);
@@ -285,8 +297,8 @@ Result<void> make_node(const RootFd& root, const DeviceNode& node) {
     return {};
 }
 
-Result<void> make_link(const RootFd& root, const Link& link) {
-    const RootFd::Place place = TRY(root.place_of(link.path));
+Result<void> make_link(const RootFd& root, const Link& link, Neighbours& places) {
+    const RootFd::Place& place = *TRY(places.place_of(root, link.path));
     if (::symlinkat(link.target.c_str(), place.directory.get(), place.name.c_str()) == 0 || errno == EEXIST) return {};
     return errno_error("symlink");
 }
@@ -294,15 +306,17 @@ Result<void> make_link(const RootFd& root, const Link& link) {
 }  // namespace
 
 Result<void> make_devices(const RootFd& root, std::span<const DeviceNode> nodes, bool bind_from_host) {
+    Neighbours places;
     for (const DeviceNode& node : nodes) {
         const bool bound = bind_from_host && !S_ISFIFO(node.mode);
-        TRY_IN(node.path, bound ? bind_node(root, node) : make_node(root, node));
+        TRY_IN(node.path, bound ? bind_node(root, node) : make_node(root, node, places));
     }
     return {};
 }
 
 Result<void> make_links(const RootFd& root, std::span<const Link> links) {
-    for (const Link& link : links) TRY_IN(link.path, make_link(root, link));
+    Neighbours places;
+    for (const Link& link : links) TRY_IN(link.path, make_link(root, link, places));
     return {};
 }
 

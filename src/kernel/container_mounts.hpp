@@ -68,6 +68,9 @@ struct MountRequest {
 // The detached tree of a path, which may be that of a descriptor in /proc/self/fd.
 Result<UniqueFd> clone_source(const std::string& source, bool recursive);
 
+// Of a detached tree that has none so far. Takes root, and a file system that can.
+Result<void> map_mount_ids(int tree, const IdMaps& maps, bool recursive);
+
 // A bind's detached tree, with its id map if it has one. The parent calls this before the clone where the child
 // could not (a user namespace cannot reach the source, or map ids).
 Result<UniqueFd> open_bind_source(const MountRequest& request);

@@ -52,7 +52,9 @@ Result<void> copy_attributes(const Entry& entry) {
 }
 
 Result<void> copy_regular(const Entry& entry) {
-    const UniqueFd in = TRY(open_at(AT_FDCWD, concat("/proc/self/fd/", entry.source.get()), O_RDONLY));
+    // Not to wait for 45 seconds where somebody holds a lease on it (fcntl(2), F_SETLEASE).
+    const int flags = O_RDONLY | O_NONBLOCK;
+    const UniqueFd in = TRY_IN(entry.name, open_at(AT_FDCWD, concat("/proc/self/fd/", entry.source.get()), flags));
     const UniqueFd out = TRY(open_at(entry.to, entry.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
     for (;;) {
         const ssize_t moved = ::sendfile(out.get(), in.get(), nullptr, size_t{1} << 24);

@@ -199,7 +199,7 @@ Result<void> apply(const ResourceLimit& wanted) {
     if (::prlimit(0, __rlimit_resource(wanted.resource), &wanted.limit, nullptr) == 0) return {};
     if (errno != EPERM) return errno_error(wanted.name);
     rlimit current{};
-    ::getrlimit(__rlimit_resource(wanted.resource), &current);
+    if (::getrlimit(__rlimit_resource(wanted.resource), &current) != 0) return errno_error(wanted.name);
     const rlimit possible{std::min(wanted.limit.rlim_cur, current.rlim_max),
                           std::min(wanted.limit.rlim_max, current.rlim_max)};
     if (::prlimit(0, __rlimit_resource(wanted.resource), &possible, nullptr) != 0 && errno != EPERM)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,15 @@ struct Skeleton {
 };
 
 struct MadeRoot {
+    struct Owner {
+        uint32_t uid = 0;
+        uint32_t gid = 0;
+    };
     uint64_t size = 0;  // bytes that can be written to it
     Skeleton skeleton;
     bool over_directory = false;  // RootRequest::path is what lies below; otherwise there is nothing
+    std::optional<Owner> owner;   // of all that it is filled with; none: who makes it
+    std::optional<IdMaps> below;  // of what lies below
 };
 
 Result<void> write_skeleton(int directory, const Skeleton& skeleton);

@@ -153,9 +153,18 @@ Result<void> change_mount(int mount_fd, const MountChange& change, bool recursiv
     return {};
 }
 
+static bool is_directory(int fd) {
+    struct stat info {};
+    return ::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 Result<void> place_mount(int mount_fd, int target_fd) {
     if (::move_mount(mount_fd, "", target_fd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) {
-        return errno_error("move_mount");
+        Error error = errno_error("move_mount");
+        if (error.code == EINVAL && is_directory(mount_fd) != is_directory(target_fd))
+            return plain_error("neither can a file lie over a directory, nor a directory over a file")
+                .with_hint("name a destination of the same kind, or one that is not there yet");
+        return error;
     }
     return {};
 }

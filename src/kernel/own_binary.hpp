@@ -5,9 +5,8 @@
 
 namespace pinfold {
 
-// Starts the program again from a read-only clone of its mount, unless it runs from a read-only mount already.
-// A container that opens /proc/PID/exe for writing then gets EROFS, however long it waits. Returns only if
-// there was nothing to do, or on failure.
-Result<void> run_from_readonly_binary(char** argv);
+// Starts the program again from a read-only clone of its mount: a container that opens /proc/PID/exe for writing then
+// gets EROFS, however long it waits. Returns only on failure.
+Error run_from_readonly_binary(char** argv);
 
 }  // namespace pinfold

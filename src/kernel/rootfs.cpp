@@ -64,6 +64,12 @@ Result<void> isolate_mounts(const RootRequest& request) {
     return {};
 }
 
+Result<UniqueFd> open_root_source(const RootRequest& request) {
+    UniqueFd tree = TRY(clone_tree(AT_FDCWD, request.path, true));
+    if (request.made && request.made->below) TRY(map_mount_ids(tree.get(), *request.made->below, true));
+    return tree;
+}
+
 Result<RootFd> attach_root(UniqueFd tree) {
     // Whatever the host shares, mounts made for this container stay in it.
     TRY(change_mount(tree.get(), MountChange{.propagation = MS_PRIVATE}, true));

@@ -27,6 +27,9 @@ struct RootRequest {
 // In the new mount namespace: from here on no mount event reaches the host.
 Result<void> isolate_mounts(const RootRequest& request);
 
+// The tree of the directory, with its ids mapped, if that is asked for.
+Result<UniqueFd> open_root_source(const RootRequest& request);
+
 // The root's tree, placed over "/" where nothing needs to be searched for; the old root stays below it.
 Result<RootFd> attach_root(UniqueFd tree);
 

@@ -1,6 +1,7 @@
 // Paths inside a root, resolved by the kernel under a held descriptor.
 #include "kernel/safe_path.hpp"
 
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -62,13 +63,27 @@ Result<std::string> read_link(int dir, const std::string& name) {
     return target;
 }
 
-Result<void> make_entry(int dir, const std::string& name, bool directory) {
-    const int result = directory ? ::mkdirat(dir, name.c_str(), 0755) : ::mknodat(dir, name.c_str(), S_IFREG | 0644, 0);
-    if (result == 0 || errno == EEXIST) return {};  // EEXIST: another one made it, the caller looks what it is
-    return errno_error(concat("make ", directory ? "directory " : "file ", name));
+// 0, or why not. EEXIST: another one made it, the caller looks what it is.
+int try_make(int parent, const std::string& name, bool directory) {
+    const int result =
+        directory ? ::mkdirat(parent, name.c_str(), 0755) : ::mknodat(parent, name.c_str(), S_IFREG | 0644, 0);
+    return result == 0 || errno == EEXIST ? 0 : errno;
 }
 
 }  // namespace
+
+Result<void> RootFd::make_entry(int parent, const std::string& name, bool directory) const {
+    int error = try_make(parent, name, directory);
+    if (error == EOVERFLOW && maker_) {
+        const auto gid = static_cast<gid_t>(::setfsgid(maker_->gid));
+        const auto uid = static_cast<uid_t>(::setfsuid(maker_->uid));  // without our capabilities over files
+        error = try_make(parent, name, directory);
+        ::setfsuid(uid);
+        ::setfsgid(gid);
+    }
+    if (error == 0) return {};
+    return errno_error(error, concat("make ", directory ? "directory " : "file ", name));
+}
 
 Result<UniqueFd> RootFd::open(std::string_view path, int flags) const {
     return open_resolved(fd_.get(), relative(path), flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
@@ -90,6 +105,29 @@ Result<RootFd::Place> RootFd::place_of(std::string_view path) const {
     if (!directory && directory.error().code == ELOOP)
         return plain_error(concat(parent, " leads through a symlink")).with_hint("remove the symlink from the image");
     return Place{TRY(std::move(directory)), std::string(name)};
+}
+
+Result<RootFd::Identity> RootFd::identity_of(int fd) {
+    struct statx info {};
+    if (::statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &info) != 0) return errno_error("stat a directory");
+    return Identity{info.stx_mnt_id, info.stx_ino};
+}
+
+Result<bool> RootFd::is_top(int fd) const {
+    if (!identity_) identity_ = TRY(identity_of(fd_.get()));
+    const Identity other = TRY(identity_of(fd));
+    return identity_->mount == other.mount && identity_->inode == other.inode;
+}
+
+Result<const RootFd::Place*> Neighbours::place_of(const RootFd& root, const std::string& path) {
+    const auto [parent, name] = TRY(split_name(path));
+    if (place_ && directory_ == parent) {
+        place_->name = name;
+        return &*place_;
+    }
+    place_.emplace(TRY(root.place_of(path)));
+    directory_ = parent;
+    return &*place_;
 }
 
 Result<UniqueFd> RootFd::make_plain_file(std::string_view path) const { return make_plain(path, false); }

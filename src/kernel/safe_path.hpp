@@ -2,6 +2,10 @@
 // (symlinks, renames during the walk), nothing outside of it is ever reached or made.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +19,9 @@ public:
     explicit RootFd(UniqueFd fd) : fd_(std::move(fd)) {}
 
     int get() const noexcept { return fd_.get(); }
+
+    // Who makes what is missing where our own id can own nothing: on a mount whose id map does not have it.
+    void make_as(uid_t uid, gid_t gid) { maker_ = Maker{uid, gid}; }
 
     // Symlinks are followed inside the root; magic links (/proc/*/fd) never.
     Result<UniqueFd> open(std::string_view path, int flags) const;
@@ -32,14 +39,40 @@ public:
         std::string name;
     };
     Result<Place> place_of(std::string_view path) const;
+    // Whether the descriptor is of the root itself.
+    Result<bool> is_top(int fd) const;
     Result<UniqueFd> make_plain_file(std::string_view path) const;
     Result<UniqueFd> make_plain_directory(std::string_view path) const;
 
 private:
+    struct Maker {
+        uid_t uid;
+        gid_t gid;
+    };
+
     Result<UniqueFd> make(std::string_view wanted, bool directory) const;
+    Result<void> make_entry(int parent, const std::string& name, bool directory) const;
     Result<UniqueFd> make_plain(std::string_view path, bool directory) const;
 
     UniqueFd fd_;
+    struct Identity {
+        uint64_t mount;
+        uint64_t inode;
+    };
+    mutable std::optional<Identity> identity_;  // asked for once
+    static Result<Identity> identity_of(int fd);
+    std::optional<Maker> maker_;
+};
+
+// Places by RootFd::place_of(). Those that follow each other in one directory have it by one descriptor.
+class Neighbours {
+public:
+    // Until the next one is asked for. Always in the same root.
+    Result<const RootFd::Place*> place_of(const RootFd& root, const std::string& path);
+
+private:
+    std::string directory_;
+    std::optional<RootFd::Place> place_;
 };
 
 }  // namespace pinfold

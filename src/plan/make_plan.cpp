@@ -1,11 +1,14 @@
 // From a validated config and the host's facts to the plan.
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "kernel/capabilities.hpp"
 #include "kernel/namespaces.hpp"
@@ -17,20 +20,48 @@
 
 namespace pinfold {
 
+namespace {
+
+constexpr const char* kOwnBinary = "/proc/self/exe";
+
+// From a read-only mount, or from a sealed copy, as pinfold starts itself again where it has to
+// (kernel/own_binary.hpp).
+bool is_readonly(const UniqueFd& file) {
+    struct statvfs info {};
+    const int asked = file ? ::fstatvfs(file.get(), &info) : ::statvfs(kOwnBinary, &info);
+    return (asked == 0 && (info.f_flag & ST_RDONLY) != 0) || (file && is_sealed(file.get()));
+}
+
+void look_at_own_binary(HostFacts& facts) {
+    const UniqueFd file(::open(kOwnBinary, O_RDONLY | O_CLOEXEC));  // empty: it can be executed, but not be read
+    struct stat info {};
+    const bool is_known = (file ? ::fstat(file.get(), &info) : ::stat(kOwnBinary, &info)) == 0;
+    facts.binary_owner = is_known ? info.st_uid : 0;
+    facts.binary_mode = is_known ? info.st_mode : 0777;  // unknown: protect it
+    facts.binary_is_readonly = is_readonly(file);
+}
+
+// user_namespaces(7): whoever made the namespace without rights had to.
+bool denies_set_groups() {
+    const Result<std::string> word = read_file("/proc/self/setgroups");
+    return word && word->starts_with("deny");
+}
+
+}  // namespace
+
 Result<HostFacts> gather_host_facts() {
     HostFacts facts;
     facts.uid = ::geteuid();
     facts.gid = ::getegid();
     facts.initial_user_namespace = TRY(in_initial_user_namespace());
+    if (!facts.initial_user_namespace) {
+        facts.owns_mounts = owns_mount_namespace();
+        facts.may_set_groups = !denies_set_groups();
+    }
     facts.capabilities = TRY(own_permitted_capabilities());
     facts.cgroup = TRY_IN("find the cgroups", find_cgroup_host());
-    struct stat binary {};
-    if (::stat("/proc/self/exe", &binary) == 0) {
-        facts.binary_owner = binary.st_uid;
-        facts.binary_mode = binary.st_mode;
-    } else {
-        facts.binary_mode = 0777;  // unknown: protect it
-    }
+    look_at_own_binary(facts);
+    facts.has_memory_programs = make_memory_program().has_value();
     return facts;
 }
 
@@ -83,7 +114,7 @@ NamespacePlan plan_namespaces(const Linux& config, const HostFacts& host) {
 }
 
 IdMaps plan_id_maps(const std::vector<IdMapping>& uids, const std::vector<IdMapping>& gids, const HostFacts& host) {
-    IdMaps maps{ranges(uids), ranges(gids), false, false};
+    IdMaps maps{ranges(uids), ranges(gids), false, !host.may_set_groups};
     if (host.is_root()) return maps;
     // Without privileges the kernel accepts one line that maps the caller's own id, and for groups only once
     // setgroups is denied; the setuid helpers accept what /etc/subuid and /etc/subgid grant.
@@ -131,6 +162,7 @@ std::vector<SysctlSetting> plan_sysctls(const StringMap& sysctl) {
 
 // Container root can write pinfold's file if it is, on the host, the file's owner, or if just anyone can.
 bool binary_is_reachable(const std::optional<IdMaps>& maps, const HostFacts& host) {
+    if (host.binary_is_readonly) return false;
     if (!maps || (host.binary_mode & 0022) != 0) return true;
     return std::any_of(maps->uids.begin(), maps->uids.end(), [&](const IdRange& range) {
         return host.binary_owner >= range.outside && host.binary_owner - range.outside < range.count;
@@ -223,6 +255,11 @@ bool NamespacePlan::joins(uint64_t flag) const {
     return std::any_of(join.begin(), join.end(), [flag](const NamespaceToJoin& one) { return one.flag == flag; });
 }
 
+bool Plan::makes_network_ahead() const {
+    const bool is_new = (namespaces.create & CLONE_NEWNET) != 0 && (namespaces.create & CLONE_NEWUSER) == 0;
+    return NetworkAhead::is_possible() && is_new && !namespaces.needs_joiner() && net_devices.empty();
+}
+
 bool Plan::new_mount_namespace() const { return namespaces.creates(CLONE_NEWNS); }
 
 Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostFacts& host) {
@@ -234,8 +271,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.namespaces = plan_namespaces(config, host);
     const bool new_user = plan.namespaces.creates(CLONE_NEWUSER);
     if (new_user) plan.id_maps = plan_id_maps(config.uid_mappings, config.gid_mappings, host);
-    plan.parent_opens_sources = new_user && host.is_root();
-    plan.protect_binary = binary_is_reachable(plan.id_maps, host);
+    plan.parent_opens_sources = new_user && host.may_mount();
     // A user can have few keyrings, and needs them elsewhere: a sandbox takes one only if its profile lets it at keys.
     const bool is_keyless = options.sandbox && forbids_keys(options.sandbox->profile);
     if (options.new_keyring && !is_keyless) plan.keyring = keyring_name(options.id);
@@ -255,6 +291,7 @@ Result<Plan> make_plan(const Spec& spec, const PlanOptions& options, const HostF
     plan.masked_paths = config.masked_paths;
     plan.readonly_paths = config.readonly_paths;
     plan.process = plan_process(spec, options.preserve_fds, host);
+    plan.process.protect_binary = binary_is_reachable(plan.id_maps, host);
     plan.process.pauses_before_exec = options.receipt || asks_for_receipt(spec);
     TRY(add_landlock(spec, plan.process));
     if (plan.id_maps && plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
@@ -293,7 +330,7 @@ Result<ExecPlan> plan_exec(Spec spec, const std::string& id, const ExecOverrides
         plan.id_maps = plan_id_maps(spec.linux_.uid_mappings, spec.linux_.gid_mappings, host);
         if (plan.id_maps->deny_setgroups) plan.process.identity.set_groups = false;
     }
-    plan.protect_binary = binary_is_reachable(plan.id_maps, host);
+    plan.process.protect_binary = binary_is_reachable(plan.id_maps, host);
     const bool keyless = spec.annotations.contains(kSandboxAnnotation) && forbids_keys(spec.linux_.seccomp);
     if (!keyless) plan.keyring = keyring_name(id);
     if (plan.user.empty()) plan.stream_owner = plan_stream_owner(plan.process, namespaces, plan.id_maps);

@@ -2,6 +2,7 @@
 // carry it out, and --dry-run tells it.
 #pragma once
 
+#include <linux/capability.h>
 #include <sys/ioctl.h>
 
 #include <chrono>
@@ -35,13 +36,20 @@ struct HostFacts {
     CgroupHost cgroup;
     uid_t binary_owner = 0;  // of /proc/self/exe
     mode_t binary_mode = 0;
+    bool binary_is_readonly = false;  // whatever its mode
+    bool has_memory_programs = true;  // a memfd can be executed
 
     bool initial_user_namespace = true;
+    bool owns_mounts = true;     // false where the mount namespace belongs to a user namespace around
+    bool may_set_groups = true;  // false in a user namespace that denies setgroups, and in all below it
 
     // Root in the user namespace that pinfold was called in, which need not be the host's.
     bool is_root() const { return uid == 0; }
     // Cannot make device nodes, and often no cgroups either.
-    bool is_rootless() const { return !is_root() || !initial_user_namespace; }
+    bool is_rootless() const { return !is_root() || !initial_user_namespace || !administers(); }
+    // The root of a container need not; nor does who has a user namespace of its own, but no mount namespace.
+    bool may_mount() const { return is_root() && administers() && owns_mounts; }
+    bool administers() const { return (capabilities >> CAP_SYS_ADMIN & 1) != 0; }
 };
 
 Result<HostFacts> gather_host_facts();
@@ -125,13 +133,14 @@ struct ProcessPlan {
     bool terminal = false;
     std::optional<winsize> window;
     unsigned preserve_fds = 0;
-    bool pauses_before_exec = false;  // until it was read back what it has become
+    bool pauses_before_exec = false;   // until it was read back what it has become
+    bool protect_binary = false;       // pinfold's own file could be reached with write access from inside
+    bool has_memory_programs = false;  // a memfd can be executed
 };
 
 struct Plan {
     std::string id;
     std::string bundle;
-    bool protect_binary = false;  // the container could reach pinfold's own file with write access
     CgroupPlan cgroup;
     NamespacePlan namespaces;
     std::optional<IdMaps> id_maps;
@@ -157,6 +166,9 @@ struct Plan {
     std::optional<Seccomp> seccomp;  // compiled by the parent: a dry run does not need it
 
     bool new_mount_namespace() const;
+    // By a thread of the parent's, which is not in the user namespace that it would have to belong to. Devices are
+    // moved into the network of a process: it has to be in there by then.
+    bool makes_network_ahead() const;
 };
 
 // What exec adds to the configuration of a container that exists.
@@ -178,7 +190,6 @@ struct ExecPlan {
     // to leave takes rights that a sandbox has not.
     bool marked = false;
     std::optional<IdMaps> id_maps;
-    bool protect_binary = false;
     // The container's own programs, by its configuration: its first process may have given the right up since, and
     // others have kept it.
     bool others_may_trace = false;

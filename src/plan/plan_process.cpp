@@ -5,7 +5,9 @@
 #include <sys/personality.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
+#include <unordered_map>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -32,20 +34,28 @@ Value look_up(const Named<Value> (&table)[Size], std::string_view name) {
 
 uint64_t capability_mask(const std::vector<std::string>& names, uint64_t available) {
     uint64_t mask = 0;
+    for (const std::string& name : names) mask |= capability_bit(name).value_or(0) & available;
+    return mask;
+}
+
+// Once, whatever sets it is in.
+void tell_left_out(const Capabilities& sets, uint64_t available) {
+    std::set<std::string> names;
+    for (const auto* set : {&sets.bounding, &sets.permitted, &sets.effective, &sets.inheritable, &sets.ambient})
+        names.insert(set->begin(), set->end());
     for (const std::string& name : names) {
         const std::optional<uint64_t> bit = capability_bit(name);
         if (!bit) log_warning(concat("capability ", name, " is not known to this kernel and is left out"));
         else if (!(available & *bit))
             log_warning(concat("capability ", name, " cannot be granted: pinfold does not have it itself"));
-        else mask |= *bit;
     }
-    return mask;
 }
 
 // The kernel wants effective in permitted, inheritable in bounding, ambient in permitted and inheritable.
 CapabilitySets plan_capabilities(const std::optional<Capabilities>& config, uint64_t available) {
     CapabilitySets sets;
     if (!config) return sets;  // none asked for, none given
+    tell_left_out(*config, available);
     sets.bounding = capability_mask(config->bounding, available);
     sets.permitted = capability_mask(config->permitted, available);
     sets.effective = capability_mask(config->effective, available) & sets.permitted;
@@ -107,6 +117,22 @@ MemoryPolicyRequest plan_memory_policy(const MemoryPolicy& config) {
     return request;
 }
 
+std::string_view name_in(std::string_view entry) { return entry.substr(0, entry.find('=')); }
+
+// Each variable once. Of two, programs do not agree which one they have: C takes the first, and some shells the last,
+// which is what whoever adds one means. A home that is empty is none.
+std::vector<std::string> plan_environment(const std::vector<std::string>& wanted) {
+    std::vector<std::string> env;
+    std::unordered_map<std::string_view, size_t> places;
+    for (const std::string& entry : wanted) {
+        const auto [place, is_new] = places.try_emplace(name_in(entry), env.size());
+        if (is_new) env.push_back(entry);
+        else env[place->second] = entry;
+    }
+    std::erase(env, "HOME=");
+    return env;
+}
+
 bool has_home(const std::vector<std::string>& env) {
     return std::any_of(env.begin(), env.end(), [](const std::string& entry) { return entry.starts_with("HOME="); });
 }
@@ -119,8 +145,8 @@ ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFact
                                                [](const Namespace& one) { return one.type == NamespaceType::user; });
     ProcessPlan plan;
     plan.args = process.args;
-    plan.env = process.env;
-    plan.add_home = !has_home(process.env);
+    plan.env = plan_environment(process.env);
+    plan.add_home = !has_home(plan.env);
     plan.cwd = process.cwd;
     plan.identity = {process.user.uid,
                      process.user.gid,
@@ -144,6 +170,7 @@ ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFact
                               static_cast<unsigned short>(process.console_size->width), 0, 0};
     }
     plan.preserve_fds = preserve_fds;
+    plan.has_memory_programs = host.has_memory_programs;
     return plan;
 }
 

@@ -5,7 +5,9 @@
 #include <array>
 #include <charconv>
 
+#include "base/address.hpp"
 #include "base/strings.hpp"
+#include "policy/port_rules.hpp"
 
 namespace pinfold {
 
@@ -71,6 +73,19 @@ void check_profile(const std::string& profile, const Judgement& judgement) {
     }
 }
 
+// Who is bound by a policy opens nothing to others that it does not list.
+void check_ports(const std::vector<HostPort>& ports, const Judgement& judgement) {
+    const std::vector<std::string> rules = judgement.policy.publish.value_or(std::vector<std::string>());
+    for (const HostPort& port : ports) {
+        const auto allows = [&](const std::string& text) {
+            const std::optional<PortRule> rule = parse_port_rule(text);
+            return rule && rule->allows(port.address, port.port);
+        };
+        if (std::ranges::none_of(rules, allows))
+            judgement.add("publish", not_in(address_text(port.address, port.port), rules));
+    }
+}
+
 Result<void> to_result(const Violations& violations) {
     if (violations.empty()) return {};
     if (violations.size() == 1) return Error{kPolicyRefusal, concat("policy: ", violations[0]), {}};
@@ -89,6 +104,7 @@ std::vector<std::string> find_violations(const Policies& policies, const Sandbox
             judgement.add("network", not_in(request.network, *policy.networks));
         }
         check_profile(request.profile, judgement);
+        if (&policy != &policies.front()) check_ports(request.ports, judgement);
     }
     return violations;
 }

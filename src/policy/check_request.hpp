@@ -10,10 +10,17 @@
 
 namespace pinfold {
 
+// That a sandbox is to be reached by. 0: any that is free.
+struct HostPort {
+    std::string address;
+    uint16_t port = 0;
+};
+
 struct SandboxRequest {
     SandboxLimits limits;
     std::string network = "none";
     std::string profile;  // a name or a file; empty: none is asked about
+    std::vector<HostPort> ports{};
 };
 
 // One sentence per rule that is broken: "limits.memory_mb: 8192 is above 4096 (/etc/pinfold/policy.json)".

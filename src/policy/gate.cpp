@@ -91,6 +91,11 @@ bool has_borrowed_rights() {
     return names_another("SUDO_UID", "0") && !sudo_started_another();
 }
 
+std::optional<uid_t> sudo_caller() {
+    if (::getuid() != 0 || ::getauxval(AT_SECURE) != 0 || sudo_started_another()) return std::nullopt;
+    return parse_number<uid_t>(value_of("SUDO_UID"));
+}
+
 Result<Gate> Gate::open(const std::string& verb) {
     Gate gate(verb, has_borrowed_rights());
     gate.policies_ = TRY(load_policies(""));
@@ -120,7 +125,8 @@ Result<void> Gate::check_verb() const {
         const bool allowed = policy.verbs ? std::ranges::find(*policy.verbs, verb_) != policy.verbs->end()
                                           : !borrowed_ || is_safe_verb(verb_);
         if (allowed) continue;
-        return refusal(concat("verbs: ", quoted(verb_), " is not allowed (", policy.mounts.origin, ")"))
+        const std::string who = policy.verbs ? "" : " to who comes by sudo, where verbs does not list it";
+        return refusal(concat("verbs: ", quoted(verb_), " is not allowed", who, " (", policy.mounts.origin, ")"))
             .with_hint("pinfold-policy(5) tells who may call what");
     }
     return {};

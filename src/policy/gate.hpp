@@ -73,4 +73,7 @@ private:
 // Whether this process has got its rights by sudo(8), doas(1), pkexec(1) or a bit of its file, not from who called it.
 bool has_borrowed_rights();
 
+// Who has called pinfold by sudo(8), as that tells. Only to root: anybody else could say so themselves.
+std::optional<uid_t> sudo_caller();
+
 }  // namespace pinfold

@@ -83,6 +83,15 @@ bool is_within(std::string_view path, std::string_view directory) {
     return path.size() == directory.size() || directory.ends_with('/') || path[directory.size()] == '/';
 }
 
+std::string plain_path(std::string_view path) {
+    std::string plain;
+    for (const std::string_view part : split(path, '/')) {
+        if (part == "..") plain.resize(plain.empty() ? 0 : plain.rfind('/'));
+        else if (!part.empty() && part != ".") plain += concat('/', part);
+    }
+    return plain.empty() ? "/" : plain;
+}
+
 bool is_within(const DevicePath& place, const DevicePath& directory) {
     return !place.device.empty() && place.device == directory.device && is_within(place.path, directory.path);
 }

@@ -55,5 +55,7 @@ bool is_within(const DevicePath& place, const DevicePath& directory);
 
 // "/a" and "b" to "/a/b", with "/" as a directory like others.
 std::string entry_path(std::string_view directory, std::string_view name);
+// "/a//b/./../c/" as "/a/c", by the name alone.
+std::string plain_path(std::string_view path);
 
 }  // namespace pinfold

@@ -2,12 +2,18 @@
 // a bind mount or another name is no way around.
 #include "pinfold/mount_policy.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <memory>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
@@ -57,11 +63,25 @@ bool contains(const HostPath& candidate, const HostPath& thing, const MountTable
     });
 }
 
-Result<void> check_forbidden(const MountPolicy& policy, const HostPath& candidate, const MountTable& mounts) {
+constexpr const char* kHomeOfRoot = "/root";
+constexpr const char* kWhoIsGivenIt =
+    "only root itself, bound by no policy, may name what is in there, by its own path without a link: "
+    "pinfold-policy(5)";
+
+// By name: what was asked for is the path that it has. A link could have been put there by others.
+bool is_given(const MountPolicy& policy, const std::string& rule, const HostPath& candidate, const std::string& asked) {
+    if (std::ranges::find(policy.given_by_name, rule) == policy.given_by_name.end()) return false;
+    return is_within(candidate.path, rule) && places_on_the_way(asked) == std::vector{candidate.path};
+}
+
+Result<void> check_forbidden(const MountPolicy& policy, const HostPath& candidate, const MountTable& mounts,
+                             const std::string& asked) {
     for (const std::string& rule : policy.forbidden_paths) {
+        if (is_given(policy, rule, candidate, asked)) continue;
         for (const std::string& pattern : without_tilde(rule)) {
             const auto refuse = [&](std::string_view relation) {
-                return refusal(concat("forbidden_paths: ", candidate.path, relation, rule, " (", policy.origin, ")"));
+                return refusal(concat("forbidden_paths: ", candidate.path, relation, rule, " (", policy.origin, ")"))
+                    .with_hint(rule == kHomeOfRoot ? kWhoIsGivenIt : "");
             };
             if (is_within_pattern(candidate.path, pattern)) return refuse(" is in ");
             for (const HostPath& thing : forbidden_things(pattern, mounts)) {
@@ -100,6 +120,20 @@ Result<void> check_state_roots(const MountPolicy& policy, const HostPath& candid
             const HostPath thing = locate_or_foresee(place, mounts);
             if (lies_in(candidate, thing) || contains(candidate, thing, mounts))
                 return state_refusal(candidate.path, thing.path, root);
+        }
+    }
+    return {};
+}
+
+// Whoever can write there can make a new one of the same name, and begin the chain anew.
+Result<void> check_audit_logs(const MountPolicy& policy, const HostPath& candidate, const MountTable& mounts) {
+    for (const std::string& log : policy.audit_logs) {
+        for (const std::string& place : places_on_the_way(log)) {
+            const HostPath thing = locate_or_foresee(place, mounts);
+            if (!lies_in(candidate, thing) && !contains(candidate, thing, mounts)) continue;
+            return refusal(concat(candidate.path, candidate.path == thing.path ? " is" : " contains", " the audit log ",
+                                  log))
+                .with_hint("keep the log where no job can write");
         }
     }
     return {};
@@ -157,11 +191,12 @@ Result<void> check_kind(const HostPath& candidate, const MountTable& mounts) {
 }
 
 Result<void> check(std::span<const MountPolicy> policies, const HostPath& candidate, const MountTable& mounts,
-                   Access access) {
+                   Access access, const std::string& asked) {
     // First the rules: they are the better reason.
     for (const MountPolicy& policy : policies) {
         TRY(check_state_roots(policy, candidate, mounts));
-        TRY(check_forbidden(policy, candidate, mounts));
+        if (access == Access::write) TRY(check_audit_logs(policy, candidate, mounts));
+        TRY(check_forbidden(policy, candidate, mounts, asked));
         TRY(check_allowed(policy, candidate, access));
     }
     return check_kind(candidate, mounts);
@@ -189,7 +224,7 @@ Result<UniqueFd> open_allowed(std::span<const MountPolicy> policies, const std::
     UniqueFd fd = TRY(open_at(AT_FDCWD, path, O_PATH));
     const MountTable mounts = TRY(read_mount_table());
     const HostPath candidate = TRY_IN(path, locate_with_parents(fd.get(), mounts));
-    TRY_IN(path, check(policies, candidate, mounts, access));
+    TRY_IN(path, check(policies, candidate, mounts, access, path));
     return fd;
 }
 
@@ -210,7 +245,7 @@ Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, cons
     const bool exists = entry && !is_of_kind(entry->get(), S_IFLNK);
     candidate =
         exists ? TRY_IN(path, locate_with_parents(entry->get(), mounts)) : mere_entry(std::move(candidate), name);
-    TRY_IN(path, check(policies, candidate, mounts, access));
+    TRY_IN(path, check(policies, candidate, mounts, access, path));
     return directory;
 }
 
@@ -227,6 +262,107 @@ Result<void> check_no_sockets(int directory) {
         if (!socket || !contains(bound, *socket, mounts)) continue;
         return refusal(concat(bound.path, " contains the socket ", socket->path, ", where somebody answers"))
             .with_hint("bind a directory without it");
+    }
+    return {};
+}
+
+namespace {
+
+// Of a file that its owner, or somebody else, can write to. Who changes the mode of another loses the bit by that.
+bool has_set_id(const struct stat& info) {
+    const bool is_set = (info.st_mode & S_ISUID) != 0 || (info.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
+    return is_set && (info.st_mode & 0222) != 0;
+}
+
+// Whatever its mode is: capabilities stay when that is changed.
+bool has_capabilities(int file) {
+    const std::string path = concat("/proc/self/fd/", file);
+    if (::getxattr(path.c_str(), "security.capability", nullptr, 0) >= 0) return true;
+    return errno != ENODATA && errno != EOPNOTSUPP;  // they are there, and not to be told in this user namespace
+}
+
+// Of a regular file, by an O_PATH descriptor. Mounted nosuid it gives nobody any rights.
+Result<bool> lends_rights(int file, const struct stat& info) {
+    if (!S_ISREG(info.st_mode) || (!has_set_id(info) && !has_capabilities(file))) return false;
+    struct statvfs filesystem {};
+    if (::fstatvfs(file, &filesystem) != 0) return errno_error("stat");
+    return (filesystem.f_flag & ST_NOSUID) == 0;
+}
+
+Error set_id_refusal(std::string_view path) {
+    return plain_error(concat(quoted(path),
+                              " is a program with a set-user-ID or set-group-ID bit, or with capabilities: the job "
+                              "could rewrite it"))
+        .with_hint("take that away (chmod ug-s, setcap -r), or show the directory by --ro-bind");
+}
+
+using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+// What is between the top and a place below it, by its names and as held directories: no path is too long for that.
+struct Level {
+    Directory stream;
+    std::string name;
+};
+
+std::string path_of(const std::vector<Level>& levels, const char* name) {
+    std::string path;
+    for (const Level& level : levels) {
+        if (!level.name.empty()) path += concat(level.name, '/');
+    }
+    return path + name;
+}
+
+// None where it is gone, or none of the caller's business, nor of the job's.
+Result<Directory> open_level(int parent, const char* name, uid_t owner) {
+    UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const bool is_gone = !fd && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP);
+    const bool is_closed = !fd && errno == EACCES && owner != ::geteuid();
+    if (is_gone || is_closed) return Directory(nullptr, ::closedir);
+    DIR* stream = fd ? ::fdopendir(fd.get()) : nullptr;
+    if (stream == nullptr) return errno_error(concat("look for programs with rights in ", quoted(name)));
+    fd.release();  // the stream's
+    return Directory(stream, ::closedir);
+}
+
+// What one entry is: a directory is gone into next.
+Result<void> check_entry(std::vector<Level>& levels, const char* name) {
+    constexpr size_t kDeepest = 128;
+    const int parent = ::dirfd(levels.back().stream.get());
+    const UniqueFd entry(::openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info {};
+    if (!entry || ::fstat(entry.get(), &info) != 0) {
+        if (errno == ENOENT || errno == EACCES) return {};
+        return errno_error(concat("look at ", quoted(path_of(levels, name))));
+    }
+    if (TRY(lends_rights(entry.get(), info))) return set_id_refusal(path_of(levels, name));
+    if (!S_ISDIR(info.st_mode)) return {};
+    if (levels.size() > kDeepest)
+        return plain_error(concat("more than ", kDeepest, " directories below each other: they are not all looked at"))
+            .with_hint("bind a part of it, or show it by --ro-bind");
+    Directory stream = TRY(open_level(parent, name, info.st_uid));
+    if (stream) levels.push_back({std::move(stream), name});
+    return {};
+}
+
+}  // namespace
+
+// The kernel takes bits and capabilities away from who writes by write(2), but not from who does by a mapping. Mounts
+// below are bound, too.
+Result<void> check_no_set_id(int fd) {
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) return errno_error("stat");
+    if (!S_ISDIR(info.st_mode))
+        return TRY(lends_rights(fd, info)) ? Result<void>(set_id_refusal("it")) : Result<void>();
+    std::vector<Level> levels;
+    Directory top = TRY(open_level(fd, ".", info.st_uid));
+    if (top) levels.push_back({std::move(top), ""});
+    while (!levels.empty()) {
+        errno = 0;
+        const dirent* entry = ::readdir(levels.back().stream.get());
+        if (entry == nullptr && errno != 0) return errno_error("read a directory");
+        const std::string_view name = entry == nullptr ? "" : entry->d_name;
+        if (entry == nullptr) levels.pop_back();
+        else if (name != "." && name != ".." && entry->d_type != DT_LNK) TRY(check_entry(levels, entry->d_name));
     }
     return {};
 }

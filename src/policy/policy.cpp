@@ -1,9 +1,8 @@
 // The policies that hold here, from their files: everything that is wrong with one is told at once. Who may write them
-// decides, so that is asked of the opened file.
+// decides.
 #include "policy/policy.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,9 +13,11 @@
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "json/json.hpp"
-#include "kernel/namespaces.hpp"
+#include "policy/gate.hpp"
 #include "policy/host_path.hpp"
 #include "policy/path_rules.hpp"
+#include "policy/port_rules.hpp"
+#include "policy/trusted.hpp"
 #include "policy/verbs.hpp"
 #include "spec/reader.hpp"
 
@@ -33,6 +34,7 @@ static void read(const Reader& object, SandboxLimits& limits) {
 static void read(const Reader& object, Policy& policy) {
     object.optional("limits", policy.limits);
     object.optional("network", policy.networks);
+    object.optional("publish", policy.publish);
     object.optional("max_sandboxes", policy.max_sandboxes);
     object.optional("profiles", policy.profiles);
     object.optional("allow_profile_files", policy.allow_profile_files);
@@ -47,16 +49,6 @@ static void read(const Reader& object, Policy& policy) {
 namespace {
 
 constexpr auto kNetworks = std::to_array<std::string_view>({"none", "host", "pasta"});
-
-// A misspelt rule would not hold, and nobody would notice.
-void refuse_unknown(const Json& object, const std::string& path, const std::set<std::string>& known,
-                    Problems& problems) {
-    for (const Json::Member& member : *object.object()) {
-        const std::string place = member_path(path, member.key);
-        if (!known.contains(place)) problems.add(place, "unknown, or null");
-        else if (member.value.object()) refuse_unknown(member.value, place, known, problems);
-    }
-}
 
 bool is_rule(std::string_view path) {
     if (!path.starts_with('/') && !path.starts_with("~/")) return false;
@@ -86,6 +78,11 @@ void check_names(std::string_view member, const std::optional<std::vector<std::s
 void check_values(Policy& policy, Problems& problems) {
     if (policy.networks) require_all_known("network", *policy.networks, kNetworks, problems);
     if (policy.verbs) require_all_known("verbs", *policy.verbs, verb_names(), problems);
+    for (size_t i = 0; policy.publish && i < policy.publish->size(); ++i) {
+        const std::string& rule = (*policy.publish)[i];
+        if (!parse_port_rule(rule))
+            problems.add(element_path("publish", i), expected_but_found(rule, "ADDR, ADDR:PORT or ADDR:FIRST-LAST"));
+    }
     check_names("profiles", policy.profiles, problems);
     check_names("runtimes", policy.runtimes, problems);
     if (policy.limits.cpu_cores && !(*policy.limits.cpu_cores > 0)) {
@@ -109,37 +106,13 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
     Problems problems;
     std::set<std::string> known;
     Reader(root, problems, &known).into(policy);
-    if (root.object()) refuse_unknown(root, "", known, problems);
+    refuse_unknown(root, known, problems);  // a misspelt rule would not hold
     check_values(policy, problems);
     if (!problems.empty()) return to_error(problems, name).with_hint("pinfold-policy(5) lists what a policy can say");
     return policy;
 }
 
 namespace {
-
-// Root of the host has no number in a user namespace that does not map it; the kernel shows this one instead.
-constexpr uid_t kUnmapped = 65534;
-
-bool is_root(uid_t uid) {
-    if (uid != kUnmapped) return uid == 0;
-    const Result<bool> initial = in_initial_user_namespace();
-    return initial && !*initial;
-}
-
-// Files and directories that only `root`, or also the caller, may write to.
-Result<void> require_trusted(int fd, const std::string& path, bool callers_own) {
-    struct stat info {};
-    if (::fstat(fd, &info) != 0) return errno_error(concat("stat ", path));
-    if (!is_root(info.st_uid) && !(callers_own && info.st_uid == ::getuid())) {
-        return plain_error(concat(path, " belongs to user ", info.st_uid, ", who could change it"))
-            .with_hint(concat("chown root:root ", path));
-    }
-    if ((info.st_mode & 022) != 0) {
-        return plain_error(concat(path, " can be changed by others than its owner"))
-            .with_hint(concat("chmod go-w ", path));
-    }
-    return {};
-}
 
 Result<Policy> load(int directory, const std::string& file, const std::string& name, bool callers_own) {
     const UniqueFd opened = TRY(open_regular(directory, file));
@@ -223,9 +196,19 @@ Result<void> add_policy(Policies& policies, const std::string& file, const std::
     return {};
 }
 
-Policies with_state_root(Policies policies, const std::string& root) {
-    std::vector<std::string>& roots = policies.front().mounts.state_roots;
-    if (std::ranges::find(roots, root) == roots.end()) roots.push_back(root);
+Policies for_sandboxes(Policies policies, const std::string& state_root, const std::string& audit) {
+    std::vector<std::string> logs = audit_files(policies);
+    if (!audit.empty()) logs.push_back(audit);
+    MountPolicy& built_in = policies.front().mounts;
+    for (const std::string& log : logs) {
+        const std::string target = link_target(log);  // of a descriptor, where main has opened it
+        const std::string& path = target.starts_with('/') ? target : log;
+        built_in.audit_logs.insert(built_in.audit_logs.end(), {path, concat(path, ".head")});
+    }
+    std::vector<std::string>& roots = built_in.state_roots;
+    if (std::ranges::find(roots, state_root) == roots.end()) roots.push_back(state_root);
+    const bool is_free = policies.size() == 1 && ::geteuid() == 0 && !has_borrowed_rights();
+    if (is_free) built_in.given_by_name = {"/root"};
     return policies;
 }
 

@@ -32,6 +32,7 @@ inline constexpr SandboxLimits kUnlimited = {HUGE_VAL, UINT64_MAX, UINT64_MAX, U
 struct Policy {
     SandboxLimits limits;                              // the highest
     std::optional<std::vector<std::string>> networks;  // of "none", "host", "pasta"; absent: all
+    std::optional<std::vector<std::string>> publish;   // addresses with ports; absent: none, unless it is built in
     std::optional<uint64_t> max_sandboxes;             // at the same time
     std::optional<std::vector<std::string>> profiles;  // names, and absolute paths of files; absent: all
     std::optional<bool> allow_profile_files;           // absent: if there is no list of profiles
@@ -55,8 +56,9 @@ Result<void> add_policy(Policies& policies, const std::string& file, const std::
 // Only what the text says: its forbidden_paths come without the defaults.
 Result<Policy> parse_policy(std::string_view text, const std::string& name);
 
-// The same, where states are kept in this directory.
-Policies with_state_root(Policies policies, const std::string& root);
+// As they bind in what a sandbox is given, where states are kept in this directory: root itself, by no policy but the
+// built-in one, may name what is in its home.
+Policies for_sandboxes(Policies policies, const std::string& state_root, const std::string& audit);
 
 Result<UniqueFd> open_allowed(const Policies& policies, const std::string& path, Access access);
 Result<UniqueFd> open_parent_allowed(const Policies& policies, const std::string& path, Access access);

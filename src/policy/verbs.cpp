@@ -9,16 +9,18 @@ namespace pinfold {
 namespace {
 
 constexpr auto kNames = std::to_array<std::string_view>(
-    {"create",  "start", "run",          "exec",         "kill",          "delete",     "state",       "list",
-     "ps",      "pause", "resume",       "update",       "events",        "spec",       "features",    "cp",
-     "sandbox", "prune", "seccomp show", "seccomp diff", "seccomp learn", "audit show", "audit verify"});
+    {"create",  "start", "run",           "exec",          "kill",          "delete",     "state",        "list",
+     "ps",      "pause", "resume",        "update",        "events",        "spec",       "features",     "cp",
+     "sandbox", "prune", "seccomp show",  "seccomp diff",  "seccomp learn", "audit show", "audit verify", "logs",
+     "wait",    "stop",  "template list", "template show", "template add"});
 
 // The first ones above.
 constexpr size_t kEngines = 15;
 
-constexpr auto kSafe =
-    std::to_array<std::string_view>({"sandbox", "exec", "cp", "kill", "delete", "state", "list", "ps", "pause",
-                                     "resume", "events", "prune", "features", "seccomp show", "seccomp diff"});
+constexpr auto kSafe = std::to_array<std::string_view>(
+    {"sandbox",      "exec",  "cp",     "kill",   "delete",        "state",        "list",
+     "ps",           "pause", "resume", "events", "prune",         "features",     "seccomp show",
+     "seccomp diff", "logs",  "wait",   "stop",   "template list", "template show"});
 
 }  // namespace
 

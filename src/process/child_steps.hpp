@@ -1,5 +1,6 @@
-// The child: from the clone to execve. Flat lists of steps, which stand at the end of child_steps.cpp: one into the
-// container and one from there to the payload; where others see the payload's process, the latter is in two parts.
+// The child: from the clone to execve. Flat lists of steps, which stand at the end of child_steps.cpp: into the
+// container, to the payload's user, to its restrictions, and to its program. The last is taken by the child, by the
+// trampoline that it becomes (trampoline.hpp), or by a process that it clones where others see that; each has its list.
 #pragma once
 
 #include <sys/resource.h>
@@ -41,14 +42,27 @@ struct OpenedTrees {
     std::vector<UniqueFd> mounts;  // one per request, in order
 };
 
+// How the last steps are taken, which the filter has a say in.
+struct LastSteps {
+    // The filter is in force before others may look at the process: it allows what is left of the start.
+    bool filters_early = false;
+    bool in_trampoline = false;  // trampoline.hpp
+};
+
+// What is decided on before anything is made: pinfold may have to start again for it (parent_steps.hpp).
+struct Ending {
+    std::optional<SeccompFilter> filter;  // compiled
+    LastSteps last;
+};
+
 // What the steps are chosen by.
 struct ChildRequest {
     const ProcessPlan& process;
     const std::optional<Seccomp>& seccomp;
     const Plan* plan = nullptr;    // null: a process of exec, for which there are only the steps of a payload
     bool waits_for_start = false;  // all is set up but the payload
-    // The filter is in force before others may look at the process: it allows what is left of the start.
-    bool filters_early = false;
+    LastSteps last{};
+    bool joins_users = false;  // an exec's, in the container's user namespace
 };
 
 // What the child takes over from its parent besides the plan, and what one step leaves for the next ones.
@@ -57,6 +71,8 @@ struct ChildContext {
     ChildSide handshake;
     PayloadSetup setup;
     OpenedTrees trees;
+    UniqueFd network;        // to be entered: it was made ahead, and came with `go`; empty: we have it from the clone
+    UniqueFd trampoline;     // empty: the last steps are taken here
     UniqueFd start_socket;   // empty: do not wait for `start`
     UniqueFd pid_namespace;  // to be entered when all else is set up; empty: we are where we belong
     ArgvRegion words;        // our caller's, to be wiped where others could read them
@@ -65,7 +81,8 @@ struct ChildContext {
     pid_t host_pid = 0;                              // our own, as the host sees it; the parent says it
 
     std::optional<RootFd> root;
-    std::optional<rlimit> descriptor_limit;  // the caller's, while there are more
+    std::optional<rlimit> descriptor_limit;     // the caller's, while there are more
+    std::vector<ResourceLimit> rlimits_inside;  // those that a clone must not inherit
     bool in_cwd = false;
     std::string program;
     std::vector<std::string> env;
@@ -84,17 +101,20 @@ bool asks(const ChildRequest& request) {
     else return is_set(std::invoke(Part, request.process));
 }
 
-// Whether it should be, and can be by what the filter says: nobody may have to hear of it, or to look at the process
-// between the filter and execve.
-bool can_filter_early(const ChildRequest& request, const SeccompFilter& filter);
+// As the filter allows (null: there is none). It is early where that should be, and nobody has to hear of it, or to
+// look at the process between the filter and execve.
+LastSteps choose_last_steps(const ChildRequest& request, const SeccompFilter* filter);
+// Whether they can be taken in a trampoline, whatever the filter says. Not where the process is looked at, has to do
+// more than system calls, or takes a label with its next execve.
+bool can_end_in_trampoline(const ChildRequest& request);
 
 // The first process of a container, in the clone.
 [[noreturn]] void run_child(ChildContext context);
 
-// For a process that is to be seen by others in the container (spawn.hpp): it becomes the payload in two halves.
-// Outside of their sight it gets the payload's user, streams and rights, but for those that the rest takes; what it
-// clones then, inside, does that rest. Returns only on failure.
-Result<void> become_payload_among_others(ChildContext& context);
+// All of it from the payload's user on, for the first process and for one of exec. Where others are to see the process
+// (spawn.hpp) it is in two halves: outside of their sight it gets the payload's user, streams and rights, but for those
+// that the rest takes; what it clones then, inside, does that rest. Returns only on failure.
+Result<void> become_payload(ChildContext& context);
 
 // In the order in which they are taken; those of the process that takes over inside, if there is one, apart.
 void tell_child_steps(const ChildRequest& request, std::vector<ToldStep>& told);

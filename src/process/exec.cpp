@@ -30,6 +30,7 @@
 #include "process/pid_file.hpp"
 #include "process/spawn.hpp"
 #include "process/step.hpp"
+#include "process/trampoline.hpp"
 #include "seccomp/cache.hpp"
 
 namespace pinfold {
@@ -44,10 +45,15 @@ struct ExecContext {
     UniqueFd pid_namespace{};  // which is joined last, when the right to look at the first process may be lost
     ArgvRegion words;
     PayloadSetup setup;
-    bool filters_early = false;  // ChildRequest
+    UniqueFd trampoline{};
+    LastSteps last{};
 
     bool joins_user() const { return (namespaces & CLONE_NEWUSER) != 0; }
 };
+
+ChildRequest request_of(const ExecPlan& plan, const ProcessPlan& process, const LastSteps& last = {}) {
+    return {process, plan.seccomp, nullptr, false, last, (plan.namespaces & CLONE_NEWUSER) != 0};
+}
 
 Error first_process_ended() { return plain_error("container not running: its first process has ended"); }
 
@@ -89,7 +95,7 @@ Result<void> mark(int proc, ChildSide& handshake) {
 // namespace of its own sees us all the same (CVE-2016-9962), and so will be the process that all others see.
 Result<void> enter_container(const ExecPlan& plan, const ExecContext& context, ChildContext& child) {
     TRY(depend_on_parent(child.handshake.channel()));
-    child.host_pid = TRY(child.handshake.await_go());
+    child.host_pid = TRY(child.handshake.await_go()).pid;
     if (!plan.process.apparmor_profile.empty()) TRY_IN("AppArmor", set_apparmor_for_exec(child));
     if (!plan.process.selinux_label.empty()) TRY_IN("SELinux", set_selinux_for_exec(child));
     wipe(context.words);
@@ -127,14 +133,15 @@ Result<void> come_in(const ExecPlan& plan, const ExecContext& context, ProcessPl
     if (process.terminal) TRY(take_step("terminal", [&] { return open_terminal(child); }));
     if (context.pid_namespace)
         TRY(take_step("pid namespace", [&] { return join(context.pid_namespace.get(), CLONE_NEWPID); }));
-    return become_payload_among_others(child);
+    return become_payload(child);
 }
 
 [[noreturn]] void run_joiner(const ExecPlan& plan, ExecContext& context) {
     ProcessPlan process = plan.process;  // whose user may be looked up inside
-    ChildContext child{.request = {process, plan.seccomp, nullptr, false, context.filters_early},
+    ChildContext child{.request = request_of(plan, process, context.last),
                        .handshake = std::move(context.handshake),
-                       .setup = std::move(context.setup)};
+                       .setup = std::move(context.setup),
+                       .trampoline = std::move(context.trampoline)};
     child.handshake.fail(come_in(plan, context, process, child).error());
     ::_exit(1);
 }
@@ -150,11 +157,10 @@ Result<ExecContext> make_context(const ExecRequest& request, int init, ChildSide
     // If it still lives, these were its own and not those of another process with its number.
     if (!TRY(send_signal(init, 0))) return first_process_ended();
     context.setup = TRY(make_setup(plan.process, request.options));
-    if (plan.seccomp)
-        context.setup.filter = TRY(
-            take_step("seccomp", [&] { return compile_seccomp_cached(*plan.seccomp, request.options.seccomp_cache); }));
-    if (context.setup.filter)
-        context.filters_early = can_filter_early({plan.process, plan.seccomp}, *context.setup.filter);
+    const std::optional<SeccompFilter>& filter = context.setup.filter = request.ending.filter;
+    context.last = request.ending.last;
+    if (context.last.in_trampoline)
+        context.trampoline = TRY(take_step("trampoline", [&] { return make_trampoline(filter ? &*filter : nullptr); }));
     context.setup.streams = request.streams;
     return context;
 }
@@ -178,7 +184,8 @@ Result<void> check_tracing(const ContainerState& state, const ChildRequest& requ
                                   " may have CAP_SYS_PTRACE, and could take over the rights that this one needs until "
                                   "its execve"))
             .with_hint(
-                "set process.noNewPrivileges; or, with a filter that allows what a start takes and a scheduler that "
+                "use --no-new-privs, or set process.noNewPrivileges; or, with a filter that allows what a start takes "
+                "and a scheduler that "
                 "is no deadline, leave out --strict, --timeout, --result and a listener");
     return {};
 }
@@ -263,9 +270,22 @@ Result<StartedExec> come_in_by_joiner(const ExecRequest& request, ParentSide& ha
 
 }  // namespace
 
+Result<Ending> decide_exec_ending(const ExecPlan& plan, const ChildOptions& options) {
+    Ending ending;
+    const ChildRequest request = request_of(plan, plan.process);
+    if (plan.process.protect_binary && !can_end_in_trampoline(request)) return ending;
+    if (plan.seccomp)
+        ending.filter =
+            TRY(take_step("seccomp", [&] { return compile_seccomp_cached(*plan.seccomp, options.seccomp_cache); }));
+    ending.last = choose_last_steps(request, ending.filter ? &*ending.filter : nullptr);
+    return ending;
+}
+
 Result<StartedExec> start_exec(const ExecRequest& request) {
     const ExecPlan& plan = request.plan;
     const ContainerState& state = request.state;
+    if (plan.process.protect_binary && !request.ending.last.in_trampoline)
+        return plain_error("pinfold's own file would be in the container's reach");
     if (!plan.process.selinux_label.empty()) TRY(require_selinux("process.selinuxLabel"));
     auto [handshake, childs] = TRY(ParentSide::make_pair(
         {.joiner = true, .joiner_waits = true, .mark = plan.marked, .joiner_terminal = keeps_master(request)}));
@@ -274,8 +294,8 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     if (!init) return plain_error(concat("container not running: ", quoted(state.record.id), " is stopped"));
     TRY(require_first_thread(state.pid));
     ExecContext context = TRY(make_context(request, init.get(), std::move(childs)));
-    const bool filters_early = context.filters_early;
-    TRY(check_tracing(state, {plan.process, plan.seccomp, nullptr, false, filters_early}, plan.others_may_trace));
+    const LastSteps last = context.last;
+    TRY(check_tracing(state, request_of(plan, plan.process, last), plan.others_may_trace));
     StartedExec started = TRY(come_in_by_joiner(request, handshake, std::move(context)));
     const Child& child = started.child;
     if (request.on_born) TRY(request.on_born(child, started.mark.get()));
@@ -294,7 +314,7 @@ Result<StartedExec> start_exec(const ExecRequest& request) {
     const bool listens = plan.seccomp && has_listener(*plan.seccomp);
     started.listener = TRY(handshake.payload({child.pid(), child.pidfd.get(), on_listener, read, request.on_receipt,
                                               listens, plan.process.pauses_before_exec}));
-    log_silent_steps({plan.process, plan.seccomp, nullptr, false, filters_early});
+    log_silent_steps(request_of(plan, plan.process, last));
     pid_file.commit();
     return started;
 }

@@ -18,6 +18,7 @@ struct ExecRequest {
     const ContainerState& state;
     std::string group;  // a cgroup below the container's; empty: that itself
     const ChildOptions& options;
+    const Ending& ending;
     const Streams* streams = nullptr;  // null: our own
     bool listens = false;              // to what the filter notifies of: the listener stays with us
     ReceiptHandler on_receipt{};       // where one was planned
@@ -33,6 +34,10 @@ struct StartedExec {
     UniqueFd listener{};  // of its seccomp filter, if that is for us
     UniqueFd mark{};      // its cgroup namespace, if the plan says so
 };
+
+// Before anything is made: the filter is compiled, and it is decided where the last steps are taken. Where pinfold's
+// own file is to be protected and that is not in the trampoline, pinfold has to start again, and this decides nothing.
+Result<Ending> decide_exec_ending(const ExecPlan& plan, const ChildOptions& options);
 
 // Its payload runs.
 Result<StartedExec> start_exec(const ExecRequest& request);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/strings.hpp"
@@ -29,15 +30,28 @@ Result<UniqueFd> prepare_one(const MountRequest& request, int pid_namespace) {
 // Each mount is a descriptor until it is placed, and there may be more than the caller's limit allows. The payload gets
 // that limit all the same.
 void allow_descriptors(ChildContext& context) {
-    constexpr size_t kFew = 500;
     rlimit before{};
-    if (context.plan().mounts.size() <= kFew || ::getrlimit(RLIMIT_NOFILE, &before) != 0) return;
+    if (!needs_more_descriptors(context.plan()) || ::getrlimit(RLIMIT_NOFILE, &before) != 0) return;
     const rlimit most{before.rlim_max, before.rlim_max};
     if (::setrlimit(RLIMIT_NOFILE, &most) == 0) context.descriptor_limit = before;
 }
 
 bool is_prepared_by_child(const Plan& plan, const MountRequest& mount) {
     return mount.kind != MountRequest::Kind::remount && !is_opened_by_parent(plan, mount);
+}
+
+// Others may show the network of whoever makes them, as sysfs does, or need it.
+bool needs_no_network(const MountRequest& mount) {
+    constexpr std::string_view kTypes[] = {"proc", "tmpfs", "devpts", "mqueue"};
+    return mount.kind != MountRequest::Kind::filesystem ||
+           std::ranges::find(kTypes, mount.filesystem.type) != std::end(kTypes);
+}
+
+// In the order of the configuration, as their numbers tell: so the first that needs the network divides them.
+std::span<const MountRequest> prepared_at(const Plan& plan, MountTime time) {
+    const std::span<const MountRequest> all = plan.mounts;
+    const auto before = static_cast<size_t>(std::ranges::find_if_not(all, needs_no_network) - all.begin());
+    return time == MountTime::before_network ? all.first(before) : all.subspan(before);
 }
 
 std::string attribute_words(uint64_t attributes) {
@@ -109,23 +123,27 @@ Actions tell_root(const ChildRequest& request) {
     return {plan.parent_opens_sources ? "take what the parent has opened" : concat("open ", plan.root.path)};
 }
 
-bool prepares_mounts(const ChildRequest& request) {
-    const auto is_ours = [&](const MountRequest& mount) { return is_prepared_by_child(*request.plan, mount); };
-    return has_own_mounts(request) && std::ranges::any_of(request.plan->mounts, is_ours);
+bool needs_more_descriptors(const Plan& plan) {
+    constexpr size_t kFew = 500;
+    return plan.mounts.size() > kFew;
 }
 
-Result<void> prepare_mounts(ChildContext& context) {
-    const std::vector<MountRequest>& requests = context.plan().mounts;
-    for (size_t i = 0; i < requests.size(); ++i) {
-        UniqueFd& mount = context.trees.mounts[i];
-        if (!mount) mount = TRY_IN(requests[i].label, prepare_one(requests[i], context.pid_namespace.get()));
+bool prepares_mounts(const ChildRequest& request, MountTime time) {
+    const auto is_ours = [&](const MountRequest& mount) { return is_prepared_by_child(*request.plan, mount); };
+    return has_own_mounts(request) && std::ranges::any_of(prepared_at(*request.plan, time), is_ours);
+}
+
+Result<void> prepare_mounts(ChildContext& context, MountTime time) {
+    for (const MountRequest& request : prepared_at(context.plan(), time)) {
+        UniqueFd& mount = context.trees.mounts[static_cast<size_t>(&request - context.plan().mounts.data())];
+        if (!mount) mount = TRY_IN(request.label, prepare_one(request, context.pid_namespace.get()));
     }
     return {};
 }
 
-Actions tell_prepared_mounts(const ChildRequest& request) {
+Actions tell_prepared_mounts(const ChildRequest& request, MountTime time) {
     Actions actions;
-    for (const MountRequest& mount : request.plan->mounts) {
+    for (const MountRequest& mount : prepared_at(*request.plan, time)) {
         if (!is_prepared_by_child(*request.plan, mount)) continue;
         const bool is_bind = mount.kind == MountRequest::Kind::bind;
         actions.push_back(concat(mount.label, is_bind ? ": open " : ": make ",
@@ -161,7 +179,9 @@ Actions tell_placed_root(const ChildRequest& request) {
                    root.readonly ? ", read-only once all is mounted" : "")};
 }
 
+// In a directory of the host's that is the payload's user's, mount points are that user's.
 Result<void> place_mounts(ChildContext& context) {
+    context.root->make_as(context.process().identity.uid, context.process().identity.gid);
     const std::vector<MountRequest>& requests = context.plan().mounts;
     for (size_t i = 0; i < requests.size(); ++i)
         TRY_IN(requests[i].label, apply_mount(*context.root, requests[i], std::move(context.trees.mounts[i])));
@@ -193,7 +213,8 @@ Result<void> set_up_terminal(ChildContext& context) {
     const Pty pty = TRY(open_container_pty(context.root->get()));
     TRY(bind_console(*context.root, pty.slave.get()));
     TRY(hand_over_terminal(pty, context.process().identity.uid, context.setup, context.handshake));
-    return context.pid_namespace ? place_terminal(pty.slave.get()) : attach_terminal(pty.slave.get());
+    const bool is_anothers = context.pid_namespace || context.plan().sandbox_init;  // who claims it later
+    return is_anothers ? place_terminal(pty.slave.get()) : attach_terminal(pty.slave.get());
 }
 
 Actions tell_terminal(const ChildRequest&) {
@@ -215,7 +236,8 @@ Actions tell_readonly_paths(const ChildRequest& request) { return request.plan->
 Result<void> enter_root(ChildContext& context) {
     TRY(enter_root(*context.root, context.plan().root));
     context.root.reset();
-    if (context.descriptor_limit) ::setrlimit(RLIMIT_NOFILE, &*context.descriptor_limit);
+    if (context.descriptor_limit && ::setrlimit(RLIMIT_NOFILE, &*context.descriptor_limit) != 0)
+        return errno_error("set RLIMIT_NOFILE back");
     return {};
 }
 

@@ -77,9 +77,9 @@ Result<std::pair<ParentSide, ChildSide>> ParentSide::make_pair(const Topics& top
 
 ParentSide ParentSide::of_created(UniqueFd connection) { return {Channel(std::move(connection)), {}, kReady}; }
 
-Result<void> ParentSide::go(pid_t pid) {
+Result<void> ParentSide::go(pid_t pid, int fd) {
     TRY(take_turn(Speaker::parent, Message::go));
-    return channel_.send(Message::go, pid);
+    return channel_.send(Message::go, pid, fd);
 }
 
 Result<Packet> ParentSide::hear(Message message) {
@@ -135,16 +135,20 @@ Result<UniqueFd> ParentSide::payload(const ReadyChild& child) {
         TRY(memory.let_go_on(place));
     }
     if (listener) TRY(await_exec(channel_, listener.get()));
+    // Who may trace it may hold its end of the channel, too: then its program has begun all the same, once it has
+    // ended.
+    pollfd ended{child.pidfd, POLLIN, 0};
+    if (!TRY(channel_.await({&ended, 1}))) return listener;
     const std::optional<Packet> last = TRY(channel_.receive());
     if (last) return last->error;
     return listener;
 }
 
-Result<pid_t> ChildSide::await_go() {
-    const std::optional<Packet> packet = TRY(channel_.receive());
+Result<Packet> ChildSide::await_go() {
+    std::optional<Packet> packet = TRY(channel_.receive());
     if (!packet) return plain_error("the parent is gone");
     TRY(take_turn(Speaker::parent, packet->message));
-    return packet->pid;
+    return std::move(*packet);
 }
 
 Result<void> ChildSide::say(Message message, int fd) {
@@ -178,5 +182,12 @@ Result<void> ChildSide::ready(const Readiness& readiness, int faults) {
     TRY(take_turn(Speaker::child, Message::ready));
     return channel_.send_ready(readiness, faults);
 }
+
+Result<std::string> ChildSide::packet(Message message) {
+    TRY(take_turn(Speaker::child, message));
+    return packet_of(message);
+}
+
+Result<void> ChildSide::leave_go() { return take_turn(Speaker::parent, Message::go); }
 
 }  // namespace pinfold

@@ -85,7 +85,8 @@ public:
     // While hooks run: a signalfd; -1: none. Without hooks a start takes milliseconds, and signals are the payload's.
     void heed(int signal_fd) { signal_fd_ = signal_fd; }
 
-    Result<void> go(pid_t pid = 0);  // what was waited for is in place; the pid is that of the process that goes on
+    // What was waited for is in place. The pid is that of the process that goes on; the descriptor is for it.
+    Result<void> go(pid_t pid = 0, int fd = -1);
     Result<UniqueFd> mark();
     Result<Child> born(int cloner_pidfd);
     Result<void> mounted();  // the time for hooks, which ends with `go`
@@ -106,7 +107,7 @@ class ChildSide : public Handshake {
 public:
     ChildSide(Channel channel, const Topics& topics) : Handshake(std::move(channel), topics) {}
 
-    Result<pid_t> await_go();  // our own pid, as the host sees it
+    Result<Packet> await_go();  // with our own pid, as the host sees it
     Result<void> mark(int cgroup_namespace);
     // In what was cloned `as_child` goes on, which must not return, and with it the conversation (spawn.hpp).
     Result<void> clone_sibling(uint64_t flags, const std::function<void()>& as_child);
@@ -114,6 +115,9 @@ public:
     Result<void> terminal(int master);
     Result<void> created();  // closes the socket: the conversation goes on over another
     Result<void> ready(const Readiness& readiness = {}, int faults = -1);
+    // What is said by the trampoline in our place (trampoline.hpp): born, created, ready; and what it waits for: go.
+    Result<std::string> packet(Message message);
+    Result<void> leave_go();
 
     void fail(const Error& error) const noexcept { channel_.send_failure(error); }
     void go_on_over(UniqueFd socket) { channel_ = Channel(std::move(socket)); }

@@ -156,9 +156,9 @@ Result<void> run_hooks(std::string_view kind, const std::vector<Hook>& hooks, co
     return {};
 }
 
-void run_poststop_hooks(const std::vector<Hook>& hooks, const std::string& state) {
+void run_poststop_hooks(const std::vector<Hook>& hooks, const std::string& state, int signal_fd) {
     for (size_t i = 0; i < hooks.size(); ++i) {
-        const Result<void> ran = run_hook(hooks[i], state, -1);
+        const Result<void> ran = run_hook(hooks[i], state, signal_fd);
         if (!ran) log_warning(concat(hook_name("poststop", i, hooks[i]), ": ", ran.error().message));
     }
 }

@@ -23,7 +23,7 @@ Result<void> run_hooks(std::string_view kind, const std::vector<Hook>& hooks, co
                        int signal_fd = -1, bool forbids_tracing = false);
 
 // For the hooks after a container's end: a failure is a warning, and the next one is run all the same.
-void run_poststop_hooks(const std::vector<Hook>& hooks, const std::string& state);
+void run_poststop_hooks(const std::vector<Hook>& hooks, const std::string& state, int signal_fd = -1);
 
 // The hooks for the end of a container, once there is one to end: they run when all else of it is gone.
 class PoststopHooks {

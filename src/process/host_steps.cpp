@@ -14,9 +14,11 @@
 #include "base/strings.hpp"
 #include "cgroup/path.hpp"
 #include "kernel/fd_passing.hpp"
+#include "kernel/own_binary.hpp"
 #include "kernel/terminal.hpp"
 #include "process/file_steps.hpp"
 #include "process/payload_steps.hpp"
+#include "process/trampoline.hpp"
 #include "seccomp/cache.hpp"
 #include "state/store.hpp"
 
@@ -102,13 +104,46 @@ Result<void> send_listener(int listener, const ContainerState& state, pid_t pid,
 
 bool joins_pid_namespace(const StartRequest& request) { return request.plan.namespaces.joins(CLONE_NEWPID); }
 
+bool runs_from_clone(const StartRequest& request) {
+    return request.plan.process.protect_binary && !request.last.in_trampoline;
+}
+
+Result<void> run_from_clone(EndingContext& context) {
+    char** const argv = context.request.options.argv;
+    if (argv == nullptr) return plain_error("pinfold's own file would be in the container's reach");
+    return run_from_readonly_binary(argv);
+}
+
 Actions tell_own_binary(const StartRequest&) { return {"run from a read-only clone of pinfold's own file"}; }
+
+bool makes_network(const StartRequest& request) { return request.plan.makes_network_ahead(); }
+
+Result<void> begin_network(ParentContext& context) {
+    context.network_ahead.emplace(TRY(NetworkAhead::begin()));
+    return {};
+}
+
+Actions tell_begun_network(const StartRequest&) {
+    return {"new network namespace, by a thread of its own", "bring lo up"};
+}
+
+Result<void> finish_network(ParentContext& context) {
+    context.network = TRY(context.network_ahead->take());
+    return {};
+}
+
+Actions tell_finished_network(const StartRequest&) { return {"wait until it is made"}; }
+
+uint64_t cloned_namespaces(const Plan& plan) {
+    return plan.makes_network_ahead() ? plan.namespaces.create & ~uint64_t{CLONE_NEWNET} : plan.namespaces.create;
+}
 
 Result<void> claim_state(ParentContext& context) {
     const LaunchOptions& options = context.options();
     const UniqueFd turn = options.before_state ? TRY(options.before_state()) : UniqueFd();
     const NewContainer& container = context.container;
-    context.made.state.emplace(TRY(StateDir::create(options.state_root, container.record, container.config)));
+    const auto claim = options.again ? StateDir::reopen : StateDir::create;
+    context.made.state.emplace(TRY(claim(options.state_root, container.record, container.config)));
     return {};
 }
 
@@ -137,7 +172,7 @@ Actions tell_group(const StartRequest& request) {
 bool has_filter(const StartRequest& request) { return request.plan.seccomp.has_value(); }
 
 // Others in the pid namespace may be able to trace what is seen there, and have its rights.
-Result<void> check_kept_rights(const ChildRequest& request) {
+static Result<void> check_kept_rights(const ChildRequest& request) {
     const bool joins = request.plan->namespaces.joins(CLONE_NEWPID);
     if (!joins || (kept_capabilities(request) & ~request.process.capabilities.bounding) == 0) return {};
     return plain_error(
@@ -148,15 +183,26 @@ Result<void> check_kept_rights(const ChildRequest& request) {
             "what a start takes");
 }
 
-Result<void> compile_filter(ParentContext& context) {
-    context.for_child->setup.filter =
-        TRY(compile_seccomp_cached(*context.plan().seccomp, context.options().child.seccomp_cache));
-    context.request.filters_early = can_filter_early(context.request.child(), *context.for_child->setup.filter);
-    context.for_child->request.filters_early = context.request.filters_early;
-    return check_kept_rights(context.request.child());
+// If pinfold is to start again anyway, the filter is for the one that comes then.
+Result<void> compile_filter(EndingContext& context) {
+    const StartRequest& request = context.request;
+    if (request.plan.process.protect_binary && !can_end_in_trampoline(request.child())) return {};
+    context.filter = TRY(compile_seccomp_cached(*request.plan.seccomp, request.options.child.seccomp_cache));
+    context.request.last = choose_last_steps(request.child(), &*context.filter);
+    return check_kept_rights(request.child());
 }
 
 Actions tell_compilation(const StartRequest&) { return {"compile the filter, unless it was before"}; }
+
+bool ends_in_trampoline(const StartRequest& request) { return request.last.in_trampoline; }
+
+Result<void> prepare_trampoline(ParentContext& context) {
+    const std::optional<SeccompFilter>& filter = context.for_child->setup.filter;
+    context.for_child->trampoline = TRY(make_trampoline(filter ? &*filter : nullptr));
+    return {};
+}
+
+Actions tell_prepared_trampoline(const StartRequest&) { return {"make the file in memory that the child ends in"}; }
 
 bool opens_sources(const StartRequest& request) {
     const auto is_ours = [&](const MountRequest& mount) { return is_opened_by_parent(request.plan, mount); };
@@ -167,8 +213,7 @@ bool opens_sources(const StartRequest& request) {
 Result<void> open_sources(ParentContext& context) {
     const Plan& plan = context.plan();
     OpenedTrees& trees = context.for_child->trees;
-    if (plan.parent_opens_sources && plan.root.uses_path())
-        trees.root = TRY_IN("root", clone_tree(AT_FDCWD, plan.root.path, true));
+    if (plan.parent_opens_sources && plan.root.uses_path()) trees.root = TRY_IN("root", open_root_source(plan.root));
     for (size_t i = 0; i < plan.mounts.size(); ++i) {
         const MountRequest& mount = plan.mounts[i];
         if (is_opened_by_parent(plan, mount)) trees.mounts[i] = TRY_IN(mount.label, open_bind_source(mount));
@@ -207,7 +252,7 @@ Actions tell_clone(const StartRequest& request) {
     if (namespaces.create_time) actions.push_back("new time namespace");
     for (const auto& [clock, offset] : namespaces.clock_offsets)
         actions.push_back(concat("shift ", clock, " by ", offset.seconds, " s ", offset.nanoseconds, " ns"));
-    for (std::string& created : new_namespaces(namespaces.create)) actions.push_back(std::move(created));
+    for (std::string& created : new_namespaces(cloned_namespaces(request.plan))) actions.push_back(std::move(created));
     actions.push_back("clone the child");
     return actions;
 }

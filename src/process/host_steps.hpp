@@ -15,9 +15,9 @@ struct StartRequest {
     const Plan& plan;
     const LaunchOptions& options;
     bool waits_for_start = false;  // stop when all is set up but the payload
-    bool filters_early = false;    // ChildRequest
+    LastSteps last{};
 
-    ChildRequest child() const { return {plan.process, plan.seccomp, &plan, waits_for_start, filters_early}; }
+    ChildRequest child() const { return {plan.process, plan.seccomp, &plan, waits_for_start, last}; }
 };
 
 // The parent's ends. The child closes its copies of them first of all: only so does it see the end of a parent that
@@ -32,6 +32,12 @@ struct ParentEnds {
     }
 };
 
+// How it ends, while that is decided.
+struct EndingContext {
+    StartRequest request;
+    std::optional<SeccompFilter> filter;
+};
+
 // A start on its way.
 struct ParentContext {
     StartRequest request;
@@ -41,6 +47,8 @@ struct ParentContext {
     std::optional<ParentEnds> ends;
     std::optional<ChildContext> for_child;  // until the clone, which takes it over
     RunningContainer made;
+    std::optional<NetworkAhead> network_ahead{};  // while it is made
+    UniqueFd network{};                           // until it is the child's
 
     const Plan& plan() const { return request.plan; }
     const LaunchOptions& options() const { return request.options; }
@@ -58,15 +66,27 @@ Result<void> send_listener(int listener, const ContainerState& state, pid_t pid,
 Result<PayloadSetup> make_setup(const ProcessPlan& process, const ChildOptions& options);
 
 bool joins_pid_namespace(const StartRequest& request);
+bool runs_from_clone(const StartRequest& request);
+Result<void> run_from_clone(EndingContext& context);
 Actions tell_own_binary(const StartRequest& request);
+bool makes_network(const StartRequest& request);
+Result<void> begin_network(ParentContext& context);
+Actions tell_begun_network(const StartRequest& request);
+Result<void> finish_network(ParentContext& context);
+Actions tell_finished_network(const StartRequest& request);
+// CLONE_NEW*, without what is made ahead.
+uint64_t cloned_namespaces(const Plan& plan);
 Result<void> claim_state(ParentContext& context);
 Actions tell_state(const StartRequest& request);
 bool has_group(const StartRequest& request);
 Result<void> make_group(ParentContext& context);
 Actions tell_group(const StartRequest& request);
 bool has_filter(const StartRequest& request);
-Result<void> compile_filter(ParentContext& context);
+Result<void> compile_filter(EndingContext& context);
 Actions tell_compilation(const StartRequest& request);
+bool ends_in_trampoline(const StartRequest& request);
+Result<void> prepare_trampoline(ParentContext& context);
+Actions tell_prepared_trampoline(const StartRequest& request);
 bool opens_sources(const StartRequest& request);
 Result<void> open_sources(ParentContext& context);
 Actions tell_sources(const StartRequest& request);

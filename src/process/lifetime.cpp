@@ -12,6 +12,7 @@
 #include "process/handshake.hpp"
 #include "process/hooks.hpp"
 #include "process/host_steps.hpp"
+#include "process/supervise.hpp"
 #include "spec/parse.hpp"
 
 namespace pinfold {
@@ -41,13 +42,15 @@ Result<Plan> plan_again(Spec spec, const ContainerRecord& record) {
     return plan;
 }
 
-Result<void> run_payload(const std::string& root, const ContainerState& state, const ReceiptHandler& on_receipt) {
+Result<void> run_payload(const std::string& root, const ContainerState& state, const ReceiptHandler& on_receipt,
+                         const SignalForwarder& signals) {
     const std::string& id = state.record.id;
     Result<UniqueFd> connection = connect_to_start(root, id);
     if (!connection && connection.error().code == ECONNREFUSED) {
         return plain_error(concat("container not running: the first process of ", quoted(id), " has ended"));
     }
     ParentSide handshake = ParentSide::of_created(TRY(std::move(connection)));
+    handshake.give_up_at(-1, signals.fd());
     TRY(forget_start_socket(root, id));  // from here on it counts as running, whatever becomes of us
     const UniqueFd init = TRY(open_process(state.pid, state.started));
     const auto on_listener = [&](UniqueFd listener) -> Result<UniqueFd> {
@@ -64,17 +67,8 @@ Result<void> run_payload(const std::string& root, const ContainerState& state, c
     log_debug("exec");
     if (!state.record.poststart_hooks) return {};
     const Spec spec = TRY(load_spec(root, id));
-    return run_hooks("poststart", spec.hooks.poststart, hook_state(state.record, Status::running, state.pid));
-}
-
-Result<void> kill_init(const ContainerState& state) {
-    const UniqueFd init = TRY(open_process(state.pid, state.started));
-    if (!init) return {};
-    if (!TRY(send_signal(init.get(), SIGKILL))) return {};
-    if (state.record.cgroup.exists())
-        kill_group(state.record.cgroup);  // among them who traces it, and does not reap it
-    thaw_for_kill(state.record.cgroup);
-    return await_end(init.get());
+    return run_hooks("poststart", spec.hooks.poststart, hook_state(state.record, Status::running, state.pid),
+                     signals.fd());
 }
 
 // Before its first process was recorded, a container had not yet won its group: another's processes may be in it.
@@ -90,12 +84,23 @@ Result<void> remove_group(const ContainerState& state) {
 }  // namespace
 
 Result<void> start_container(const std::string& root, const ContainerState& state, const ReceiptHandler& on_receipt) {
-    Result<void> started = run_payload(root, state, on_receipt);
+    const SignalForwarder signals = TRY(SignalForwarder::create());
+    Result<void> started = run_payload(root, state, on_receipt, signals);
     if (started) return {};
     if (const Result<void> destroyed = destroy_container(root, state); !destroyed) {
         log_warning(destroyed.error().message);
     }
     return started;
+}
+
+Result<void> kill_container(const ContainerState& state) {
+    const UniqueFd init = TRY(open_process(state.pid, state.started));
+    if (!init) return {};
+    if (!TRY(send_signal(init.get(), SIGKILL))) return {};
+    if (state.record.cgroup.exists())
+        kill_group(state.record.cgroup);  // among them who traces it, and does not reap it
+    thaw_for_kill(state.record.cgroup);
+    return await_end(init.get());
 }
 
 Result<void> destroy_container(const std::string& root, const ContainerState& state) {
@@ -105,10 +110,11 @@ Result<void> destroy_container(const std::string& root, const ContainerState& st
         if (spec) poststop = std::move(spec->hooks.poststop);
         else log_warning(concat("poststop hooks: ", spec.error().message));
     }
-    TRY(kill_init(state));
+    const SignalForwarder signals = TRY(SignalForwarder::create());  // not half of it
+    TRY(kill_container(state));
     TRY(remove_group(state));
     TRY(remove_state(root, state.record.id));
-    if (!poststop.empty()) run_poststop_hooks(poststop, hook_state(state.record, Status::stopped));
+    if (!poststop.empty()) run_poststop_hooks(poststop, hook_state(state.record, Status::stopped), signals.fd());
     return {};
 }
 

@@ -53,7 +53,8 @@ std::string describe_oom(const OomCount& oom, const Plan& plan, pid_t init, int 
                        quoted(plan.process.args[0]), ", pid ", init, ")");
     }
     if (!oom.at_limit) return text + "; it was a limit above the container's group, or the host's memory";
-    return text + concat("; ", limit_property(plan), ", ", oom.limit, " bytes, was reached");
+    const std::string property = oom.with_swap ? "linux.resources.memory.swap" : limit_property(plan);
+    return text + concat("; ", property, ", ", oom.limit, " bytes, was reached");
 }
 
 Error memory_limit_too_low(const OomCount& oom, const Plan& plan, std::optional<uint64_t> enough) {

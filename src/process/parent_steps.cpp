@@ -15,8 +15,8 @@
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
 #include "json/json.hpp"
-#include "kernel/own_binary.hpp"
 #include "kernel/selinux.hpp"
+#include "kernel/surroundings.hpp"
 #include "process/hooks.hpp"
 #include "process/host_steps.hpp"
 #include "process/memory_report.hpp"
@@ -42,6 +42,8 @@ bool asks(const StartRequest& request) {
 // a joiner, which is gone afterwards.
 Result<void> clone_child(ParentContext& context) {
     const NamespacePlan& namespaces = context.plan().namespaces;
+    // That was decided on before, of this very plan: decide_ending().
+    if (runs_from_clone(context.request)) return plain_error("pinfold's own file would be in the container's reach");
     ChildContext child = std::move(*context.for_child);
     context.for_child.reset();
     const int group = context.made.cgroup.fd();
@@ -51,7 +53,7 @@ Result<void> clone_child(ParentContext& context) {
         return {};
     }
     int pidfd = -1;
-    const pid_t pid = TRY(clone_into(namespaces.create, group, pidfd));
+    const pid_t pid = TRY(clone_into(cloned_namespaces(context.plan()), group, pidfd));
     if (pid == 0) {
         close_ours();
         run_child(std::move(child));
@@ -60,11 +62,19 @@ Result<void> clone_child(ParentContext& context) {
     return {};
 }
 
-// From nothing to a child that waits for its `go`.
+// Before anything is made. The first one chooses who takes the last steps, which the second one asks for: pinfold may
+// have to start anew.
+constexpr Step<StartRequest, EndingContext> kDecide[] = {
+    {"seccomp", has_filter, compile_filter, tell_compilation},
+    {"own binary", runs_from_clone, run_from_clone, tell_own_binary},
+};
+
+// From nothing to a child that may hear its `go`; until then it takes the steps that need nothing of ours.
 constexpr ParentStep kSteps[] = {
+    {"network", makes_network, begin_network, tell_begun_network},
     {"state", always, claim_state, tell_state},
     {"cgroup", has_group, make_group, tell_group},
-    {"seccomp", has_filter, compile_filter, tell_compilation},
+    {"trampoline", ends_in_trampoline, prepare_trampoline, tell_prepared_trampoline},
     {"mounts", opens_sources, open_sources, tell_sources},
     {"start socket", waits_for_start, make_start_socket, tell_start_socket},
     {"clone", always, clone_child, tell_clone},
@@ -76,10 +86,8 @@ constexpr ParentStep kSteps[] = {
     {"record", always, record_init, tell_record},
     {"network devices", asks<&Plan::net_devices>, move_net_devices, tell_net_devices},
     {"pid file", announces_child, announce, tell_announcement},
+    {"network", makes_network, finish_network, tell_finished_network},
 };
-
-// Before all of them, or never: it starts pinfold anew. protect_binary() takes it; here it is only told of.
-constexpr ParentStep kProtection = {"own binary", asks<&Plan::protect_binary>, nullptr, tell_own_binary};
 
 // Once another process has taken over from the child, inside a pid namespace that others live in.
 constexpr ParentStep kTakenOver[] = {
@@ -209,6 +217,7 @@ Result<void> connect(ParentContext& context, const Topics& topics) {
     child.trees.mounts.resize(plan.mounts.size());
     child.setup = TRY(make_setup(plan.process, options.child));
     child.setup.streams = options.streams;
+    child.setup.filter = context.container.ending.filter;
     if (topics.takes_over || topics.waits_for_start || !plan.hooks.start_container.empty())
         child.words = find_argv_region();
     if (plan.sandbox_init) context.ends->link = TRY(give_link(child));
@@ -222,13 +231,14 @@ Result<void> converse(ParentContext& context, const Topics& topics) {
     ParentSide& handshake = context.handshake();
     handshake.heed(signal_fd);
     context.poststop.arm();
-    TRY(handshake.go(context.made.child->pid()));
+    TRY(handshake.go(context.made.child->pid(), context.network.get()));
+    context.network.reset();
     if (topics.host_hooks) TRY(run_create_hooks(context, signal_fd));
+    if (topics.terminal) context.made.master = TRY(handshake.terminal());
     if (context.ends->link) {
         context.made.payload = TRY(await_sandbox_payload(context, std::move(*context.ends->link)));
         return {};
     }
-    if (topics.terminal) context.made.master = TRY(handshake.terminal());
     if (topics.takes_over) {
         Child inside = TRY(handshake.born(context.made.child->pidfd.get()));
         context.made.child.emplace(std::move(inside));
@@ -256,8 +266,14 @@ struct Launch {
 
 // From nothing. If it fails, `oom` is what the kernel has counted until then: a child that was killed tells nothing.
 Result<RunningContainer> launch_once(const Launch& how, OomCount& oom) {
-    ParentContext context{
-        {how.container.plan, how.options, how.waits_for_start}, how.container, how.signals, how.poststop, {}, {}, {}};
+    const NewContainer& container = how.container;
+    ParentContext context{{container.plan, how.options, how.waits_for_start, container.ending.last},
+                          container,
+                          how.signals,
+                          how.poststop,
+                          {},
+                          {},
+                          {}};
     Result<void> taken = take_all_steps(context);
     if (taken) return std::move(context.made);
     context.made.drop_child();
@@ -270,8 +286,10 @@ Result<RunningContainer> launch_once(const Launch& how, OomCount& oom) {
 bool starts_with(uint64_t limit, const Launch& how) {
     LaunchOptions options = how.options;
     options.child = {.seccomp_cache = options.child.seccomp_cache, .detach = true};
-    const NewContainer container{with_memory_limit(how.container.plan, limit), how.container.record,
-                                 how.container.config};
+    NewContainer container{with_memory_limit(how.container.plan, limit), how.container.record, how.container.config};
+    Result<Ending> ending = decide_ending(container.plan, options, true);
+    if (!ending) return false;
+    container.ending = std::move(*ending);
     PoststopHooks no_hooks(container.plan.hooks.poststop, container.record);
     OomCount ignored;
     return launch_once({container, options, how.signals, no_hooks, true}, ignored).has_value();
@@ -283,26 +301,27 @@ Result<RunningContainer> launch(const Launch& how) {
     if (!plan.mount_label.empty()) TRY(require_selinux("linux.mountLabel"));
     OomCount oom;
     Result<RunningContainer> launched = launch_once(how, oom);
-    if (launched || !oom.at_limit) return launched;
+    if (launched) return launched;
+    if (!oom.at_limit) return explain_start(std::move(launched).error(), look_around());
     const auto suffices = [&](uint64_t limit) { return starts_with(limit, how); };
     return memory_limit_too_low(oom, plan, find_enough_memory(oom.limit, suffices));
 }
 
 }  // namespace
 
-Result<void> protect_binary(const Plan& plan, char** argv) {
-    if (!plan.protect_binary) return {};
-    return take_step(kProtection.name, [&] { return run_from_readonly_binary(argv); });
+Result<Ending> decide_ending(const Plan& plan, const LaunchOptions& options, bool waits_for_start) {
+    EndingContext context{{plan, options, waits_for_start}, {}};
+    context.request.last = choose_last_steps(context.request.child(), nullptr);
+    TRY(take_steps(kDecide, context.request, context));
+    return Ending{std::move(context.filter), context.request.last};
 }
 
-std::string dump_plan(const Plan& plan, const LaunchOptions& options) {
-    StartRequest request{plan, options};
-    if (plan.seccomp) {
-        const Result<SeccompFilter> filter = compile_seccomp(*plan.seccomp);
-        request.filters_early = filter && can_filter_early(request.child(), *filter);
-    }
+std::string dump_plan(const Plan& plan, const LaunchOptions& options, bool waits_for_start) {
+    StartRequest request{plan, options, waits_for_start};
+    const Result<SeccompFilter> filter = plan.seccomp ? compile_seccomp(*plan.seccomp) : plain_error("none");
+    request.last = choose_last_steps(request.child(), filter ? &*filter : nullptr);
     std::vector<ToldStep> steps;
-    tell_steps(std::span(&kProtection, 1), request, "parent", steps);
+    tell_steps(kDecide, request, "parent", steps);
     tell_steps(kSteps, request, "parent", steps);
     tell_child_steps(request.child(), steps);
     if (joins_pid_namespace(request)) tell_steps(kTakenOver, request, "parent", steps);
@@ -362,9 +381,9 @@ void RunningContainer::drop_child() {
     child.reset();
 }
 
-Result<RunningContainer> launch_container(const NewContainer& container, const LaunchOptions& options,
+Result<RunningContainer> launch_container(NewContainer container, const LaunchOptions& options,
                                           const SignalForwarder& signals) {
-    TRY(protect_binary(container.plan, options.argv));
+    container.ending = TRY(decide_ending(container.plan, options, false));
     const std::vector<Hook> none;
     PoststopHooks no_hooks(none, container.record);
     return launch({container, options, signals, no_hooks, false});

@@ -23,7 +23,8 @@ struct LaunchOptions {
     ChildOptions child;
     std::string state_root;
     bool keep = false;
-    char** argv = nullptr;             // for launch_container: to start pinfold again from a protected binary
+    bool again = false;                // the container is there, and has stopped
+    char** argv = nullptr;             // to start pinfold again from a protected binary
     const Streams* streams = nullptr;  // of the payload; null: our own
     // What is to be asked right before the container exists, and held until it does.
     std::function<Result<UniqueFd>()> before_state;
@@ -43,6 +44,7 @@ struct NewContainer {
     Plan plan;
     ContainerRecord record;
     std::string config;
+    Ending ending{};  // decide_ending()
 };
 
 // What a supervisor holds of a payload that has a sandbox init.
@@ -72,16 +74,17 @@ struct RunningContainer {
     void drop_child();
 };
 
-// The container could reach pinfold's own file with write access (CVE-2019-5736): this starts pinfold again from a
-// file that nobody can write to, unless it runs from one.
-Result<void> protect_binary(const Plan& plan, char** argv);
+// Compiles the filter, and decides by it and the plan how the start ends. Where the container could reach pinfold's own
+// file with write access (CVE-2019-5736), and its child cannot leave that behind (trampoline.hpp), this starts pinfold
+// again, by options.argv, from a file that nobody can write to, unless it runs from one.
+Result<Ending> decide_ending(const Plan& plan, const LaunchOptions& options, bool waits_for_start);
 
 // All steps of a start, as --dry-run prints them.
-std::string dump_plan(const Plan& plan, const LaunchOptions& options = {});
+std::string dump_plan(const Plan& plan, const LaunchOptions& options = {}, bool waits_for_start = false);
 
-// For those who supervise it themselves. Its hooks are not run. It protects the binary; the callers of the two below
+// For those who supervise it themselves. Its hooks are not run. It decides on the ending; the callers of the two below
 // have done that before.
-Result<RunningContainer> launch_container(const NewContainer& container, const LaunchOptions& options,
+Result<RunningContainer> launch_container(NewContainer container, const LaunchOptions& options,
                                           const SignalForwarder& signals);
 
 // Leaves it `created`: set up whole, its payload to be run by start_container().

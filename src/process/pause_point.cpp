@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "base/process.hpp"
@@ -70,8 +71,12 @@ Result<void> fill_page(const PausePlace& place, int pidfd) {
     std::vector<char> page(page_size());
     std::memcpy(page.data(), &kGoOn, sizeof kGoOn);
     uffdio_copy copy{place.word, reinterpret_cast<uintptr_t>(page.data()), page.size(), 0, 0};
-    while (::ioctl(place.faults, UFFDIO_COPY, &copy) != 0) {
-        if (errno != EAGAIN && errno != EINTR) return lost(pidfd, "let go on");
+    // EAGAIN: its memory is just being changed. Not by the child, which waits, so this is not tried for ever.
+    for (int tries = 0; ::ioctl(place.faults, UFFDIO_COPY, &copy) != 0; ++tries) {
+        const bool is_passing = (errno == EAGAIN || errno == EINTR) && tries < 100;
+        if (!is_passing) return lost(pidfd, "let go on");
+        const timespec pause{0, 1'000'000};
+        ::nanosleep(&pause, nullptr);
         copy.copy = 0;
     }
     return {};

@@ -87,8 +87,6 @@ Result<void> take_streams(PayloadSetup& setup) {
     return {};
 }
 
-unsigned first_own_descriptor(const ProcessPlan& process) { return 3 + process.preserve_fds; }
-
 // Who changes its user is hidden from its parent, if that is no root. In namespaces of its own there is nobody else to
 // hide from.
 Result<void> let_parent_look(const ChildRequest& request) {
@@ -102,14 +100,6 @@ bool is_inherited(const SchedulerRequest& request) {
     constexpr uint32_t kDeadline = 6;
     constexpr uint64_t kResetOnFork = 1;
     return request.policy != kDeadline && (request.flags & kResetOnFork) == 0;
-}
-
-// These would bind the one that clones: it holds a descriptor more, and is a process more. One that cannot be raised is
-// no tighter than what there is, and somebody has to warn of it.
-bool waits_for_clone(const ResourceLimit& wanted) {
-    if (wanted.resource != RLIMIT_NPROC && wanted.resource != RLIMIT_NOFILE) return false;
-    rlimit current{};
-    return ::getrlimit(__rlimit_resource(wanted.resource), &current) == 0 && wanted.limit.rlim_max <= current.rlim_max;
 }
 
 bool has_listener(const std::optional<SeccompFilter>& filter) {
@@ -126,6 +116,8 @@ Result<ListenerOffer> offer_listener(const std::optional<SeccompFilter>& filter,
 }
 
 }  // namespace
+
+unsigned first_own_descriptor(const ProcessPlan& process) { return 3 + process.preserve_fds; }
 
 Result<void> hand_over_terminal(const Pty& pty, uid_t owner, const PayloadSetup& setup, ChildSide& handshake) {
     if (setup.window) TRY(set_window_size(pty.master.get(), setup.window->ws_row, setup.window->ws_col));
@@ -155,7 +147,11 @@ Actions tell_selinux(const ChildRequest& request) {
 Result<void> enter_cwd(ChildContext& context) {
     const std::string& path = context.process().cwd;
     Result<void> entered = change_directory(path);
-    if (!entered && entered.error().code == ENOENT) {
+    // Only at a container's start, when it may have been forgotten in the image. Who comes later has misspelt it.
+    const bool is_missing = !entered && entered.error().code == ENOENT;
+    if (is_missing && context.request.plan == nullptr)
+        return std::move(entered).error().with_hint("it has to exist in the container");
+    if (is_missing) {
         TRY(make_directories(path));
         entered = change_directory(path);
     }
@@ -223,6 +219,7 @@ Actions tell_user(const ChildRequest& request) {
 }
 
 Result<std::string> find_executable(const std::string& name, const std::vector<std::string>& env) {
+    if (name.empty()) return exec_error(ENOENT, name);
     if (name.find('/') != std::string::npos) {
         const int problem = check_executable(name);
         if (problem != 0) return exec_error(problem, name);
@@ -292,7 +289,7 @@ Actions tell_ready(const ChildRequest& request) {
 
 FilterTime filter_time(const ChildRequest& request) {
     if (!request.seccomp) return FilterTime::never;
-    if (request.filters_early) return FilterTime::early;
+    if (request.last.filters_early) return FilterTime::early;
     return request.process.no_new_privileges ? FilterTime::last : FilterTime::before_capabilities;
 }
 
@@ -350,7 +347,10 @@ Error execute(const std::string& path, const std::vector<std::string>& args, con
     const std::vector<char*> argv = pointers(args);
     const std::vector<char*> envp = pointers(env);
     ::execve(path.c_str(), argv.data(), envp.data());
-    const int code = errno;
+    return execution_error(errno, path);
+}
+
+Error execution_error(int code, const std::string& path) {
     Error error = exec_error(code, path);
     if (code == ENOENT)
         error.hint = "the file is there, so its interpreter or dynamic loader is missing from the root file system";
@@ -373,9 +373,20 @@ bool sets_scheduler_inside(const ChildRequest& request) {
     return request.process.scheduler && !is_inherited(*request.process.scheduler);
 }
 
+// These would bind the one that clones: it holds a descriptor more, and is a process more. One that cannot be raised is
+// no tighter than what there is, and somebody has to warn of it.
+static Result<bool> waits_for_clone(const ResourceLimit& wanted) {
+    if (wanted.resource != RLIMIT_NPROC && wanted.resource != RLIMIT_NOFILE) return false;
+    rlimit current{};
+    if (::getrlimit(__rlimit_resource(wanted.resource), &current) != 0) return errno_error(wanted.name);
+    return wanted.limit.rlim_max <= current.rlim_max;
+}
+
+// Decided once: asked again, the kernel could answer otherwise, and a limit would be set by nobody.
 Result<void> set_inherited_rlimits(ChildContext& context) {
-    std::vector<ResourceLimit> inherited = context.process().rlimits;
-    std::erase_if(inherited, waits_for_clone);
+    std::vector<ResourceLimit> inherited;
+    for (const ResourceLimit& wanted : context.process().rlimits)
+        (TRY(waits_for_clone(wanted)) ? context.rlimits_inside : inherited).push_back(wanted);
     return apply_rlimits(inherited);
 }
 
@@ -419,7 +430,7 @@ bool keeps_capabilities(const ChildRequest& request) { return kept_capabilities(
 
 Result<void> start_session_inside(ChildContext& context) {
     TRY(depend_on_parent(context.handshake.channel()));
-    context.host_pid = TRY(context.handshake.await_go());
+    context.host_pid = TRY(context.handshake.await_go()).pid;
     if (::setsid() < 0) return errno_error("setsid");
     return {};
 }

@@ -45,6 +45,8 @@ Actions tell_program(const ChildRequest& request);
 Result<void> drop_inherited(ChildContext& context);
 Actions tell_descriptors(const ChildRequest& request);
 void reset_signals();
+// The payload has those below it.
+unsigned first_own_descriptor(const ProcessPlan& process);
 
 // Says on the channel that the rights go next. Who is to be looked at then holds nothing but its streams.
 Result<void> announce_ready(ChildContext& context);
@@ -70,6 +72,8 @@ Actions tell_landlock(const ChildRequest& request);
 Result<void> set_capabilities(ChildContext& context);
 Actions tell_capabilities(const ChildRequest& request);
 
+// Why execve of a program that was found has failed.
+Error execution_error(int code, const std::string& path);
 // Returns only on failure.
 Error execute(const std::string& path, const std::vector<std::string>& args, const std::vector<std::string>& env);
 // The same for the payload. Before, it waits for the receipt, if one is to be read.

@@ -109,7 +109,8 @@ private:
         if (::read(signals_.get(), &info, sizeof info) != ssize_t(sizeof info)) return;
         const int number = static_cast<int>(info.ssi_signo);
         if (number == SIGCHLD) return reap();
-        if (payload_ > 0) ::kill(payload_, number);
+        // Whoever else is in the sandbox may ask for the same: it could send it to all of them by itself.
+        if (payload_ > 0) ::kill(info.ssi_code == SI_QUEUE ? -payload_ : payload_, number);
         else if (number == SIGTERM || number == SIGINT) ::_exit(0);
     }
 
@@ -175,6 +176,12 @@ Result<pid_t> clone_payload(UniqueFd& pidfd) {
     return pid;
 }
 
+// The payload's own: what is typed at its terminal as a signal, or at the caller's, is for its processes alone.
+Result<void> lead_session() {
+    if (::setsid() < 0) return errno_error("setsid");
+    return {};
+}
+
 }  // namespace
 
 Result<void> await_files(const Channel& link) {
@@ -191,7 +198,7 @@ Result<void> become_sandbox_init(const SandboxInitPlan& plan, SandboxInitContext
     if (plan.payload) payload = TRY(clone_payload(pidfd));
     if (plan.payload && payload == 0) {
         context.link.close();
-        return {};
+        return lead_session();
     }
     UniqueFd signals = TRY(hold_back_signals());
     UniqueFd timer = TRY(start_timer(plan));

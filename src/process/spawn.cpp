@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/error_packet.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
@@ -28,6 +27,7 @@
 #include "process/child_steps.hpp"
 #include "process/handshake.hpp"
 #include "process/supervise.hpp"
+#include "process/trampoline.hpp"
 
 namespace pinfold {
 
@@ -89,14 +89,13 @@ UniqueFd take_pid_namespace(std::vector<OpenedNamespace>& namespaces) {
 }
 
 // Whoever lives where the new process is seen may have taken its end of the channel (CAP_SYS_PTRACE), and speak in its
-// place. So neither number nor descriptor is believed: both must be of one process, and that a child of ours. Of all
-// that can be named from in there, only the new one is.
-Result<void> require_own_child(pid_t pid, int pidfd) {
-    const Error forged =
-        plain_error("a process was named as pinfold's own that is not: somebody in the container spoke");
+// place. So a descriptor is not believed: it must be of a child of ours. Of all that can be named from in there, only
+// the new process is. Its number, as we see it, is the kernel's word.
+Result<pid_t> own_child(int pidfd) {
     siginfo_t end{};
-    if (::waitid(P_PIDFD, id_t(pidfd), &end, WEXITED | WNOHANG | WNOWAIT) != 0) return forged;
-    return TRY(pid_of(pidfd)) == pid ? Result<void>() : forged;
+    if (::waitid(P_PIDFD, id_t(pidfd), &end, WEXITED | WNOHANG | WNOWAIT) != 0)
+        return plain_error("a process was named as pinfold's own that is not: somebody in the container spoke");
+    return pid_of(pidfd);
 }
 
 }  // namespace
@@ -112,11 +111,7 @@ Result<pid_t> clone_into(uint64_t flags, int cgroup, int& pidfd) {
     }
     const pid_t pid = sys_clone3(arguments);
     if (pid >= 0) return pid;
-    Error error = errno_error("clone3");
-    if (error.code == ENOSPC) error.hint = "a limit of /proc/sys/user/max_*_namespaces is reached";
-    if (error.code == EPERM) error.hint = "new namespaces take root, or a user namespace in linux.namespaces";
-    if (error.code == EAGAIN) error.hint = "the limit of processes is reached: pids.max of a cgroup, or RLIMIT_NPROC";
-    return error;
+    return namespace_error(errno, "clone3");
 }
 
 Result<Child> spawn_by_joiner(ChildContext context, ParentSide& handshake, int cgroup,
@@ -185,6 +180,17 @@ Result<void> close_all_but(std::span<const int> kept, unsigned first) {
     return {};
 }
 
+Error clone_error(int code, bool joins) {
+    Error error = errno_error(code, "clone");
+    if (code == EAGAIN)
+        error.hint =
+            "the limit of processes is reached (pids.max of a cgroup, or RLIMIT_NPROC): to come in takes two for a "
+            "moment";
+    if (code == ENOMEM && joins)
+        error.hint = "has the first process of the joined pid namespace ended? None can be started in it then";
+    return error;
+}
+
 Result<void> clone_as_sibling(uint64_t flags, const Channel& channel, const std::function<void()>& as_child) {
     int pidfd = -1;
     // Not clone3(2), which many filters forbid. With CLONE_PARENT the exit signal is the cloner's own.
@@ -194,22 +200,15 @@ Result<void> clone_as_sibling(uint64_t flags, const Channel& channel, const std:
         as_child();
         ::_exit(1);
     }
-    if (pid < 0) {
-        Error error = errno_error("clone");
-        if (error.code == EAGAIN)
-            error.hint =
-                "the limit of processes is reached (pids.max of a cgroup, or RLIMIT_NPROC): to come in takes "
-                "two for a moment";
-        if (error.code == ENOMEM && flags == 0)
-            error.hint = "has the first process of the joined pid namespace ended? None can be started in it then";
-        return error;
-    }
-    Result<void> sent = channel.send(Message::born, pid, pidfd);
+    if (pid < 0) return clone_error(errno, flags == 0);
+    Result<void> sent = channel.send(Message::born, 0, pidfd);
     if (!sent) ::kill(pid, SIGKILL);
     return sent;
 }
 
-Result<Child> expect_born(const Channel& channel, int cloner_pidfd, int signal_fd) {
+namespace {
+
+Result<Child> hear_born(const Channel& channel, int cloner_pidfd, int signal_fd) {
     pollfd slots[] = {{cloner_pidfd, POLLIN, 0}, {signal_fd, POLLIN, 0}};
     bool spoken = false;
     do {
@@ -222,8 +221,33 @@ Result<Child> expect_born(const Channel& channel, int cloner_pidfd, int signal_f
         return plain_error("the container's process was killed while it was set up")
             .with_hint("was the memory limit too low?");
     Packet born = TRY(expect(channel, Message::born));
-    TRY(require_own_child(born.pid, born.fd.get()));
-    return Child{ChildGuard(born.pid), std::move(born.fd)};
+    const pid_t pid = TRY(own_child(born.fd.get()));
+    return Child{ChildGuard(pid), std::move(born.fd)};
+}
+
+// Somebody else may have spoken before the cloner did. What that has cloned is our child all the same, which nobody
+// else may ever reap, and the container's first process could not end before. The cloner, which nobody there sees, has
+// only to say it; but it may be frozen, and whoever spoke may not stop.
+void end_unheard_child(const Channel& channel, int cloner_pidfd) {
+    constexpr int kPatience = 1000, kMostPackets = 1000;  // milliseconds
+    for (int packets = 0; packets < kMostPackets; ++packets) {
+        pollfd slots[] = {{channel.fd(), POLLIN, 0}, {cloner_pidfd, POLLIN, 0}};
+        if (::poll(slots, 2, kPatience) <= 0) return;
+        // It may have spoken between the look at the channel and the look at its end.
+        if (slots[0].revents == 0 && ::poll(slots, 1, 0) <= 0) return;
+        const Result<std::optional<Packet>> packet = channel.receive();
+        if (!packet) continue;
+        if (!*packet) return;
+        if (const Result<pid_t> pid = own_child((*packet)->fd.get())) return void(ChildGuard(*pid));
+    }
+}
+
+}  // namespace
+
+Result<Child> expect_born(const Channel& channel, int cloner_pidfd, int signal_fd) {
+    Result<Child> born = hear_born(channel, cloner_pidfd, signal_fd);
+    if (!born) end_unheard_child(channel, cloner_pidfd);
+    return born;
 }
 
 namespace {
@@ -281,7 +305,8 @@ const char* name_of(Message message) {
         case Message::created: return "created";
         case Message::ready: return "ready";
         case Message::ended: return "ended";
-        case Message::failed: return "failed";
+        case Message::failed:
+        case Message::call_failed: return "failed";
     }
     return "unknown";
 }
@@ -304,6 +329,20 @@ Result<void> await_message(const Channel& channel, int signal_fd) {
 Error unexpected(Message got, Message wanted) {
     return plain_error(
         concat("pinfold's own process said '", name_of(got), "' where '", name_of(wanted), "' was next"));
+}
+
+std::string packet_of(Message message) {
+    Wire wire;
+    wire.message = message;
+    return {reinterpret_cast<const char*>(&wire), size_of(wire)};
+}
+
+// The step goes as the message and the object as the hint, until there is an error to make one of.
+FailurePacket failure_of_call(const char* step, const std::string& object) {
+    Wire wire;
+    wire.message = Message::call_failed;
+    wire.error.hold({0, step, object});
+    return {{reinterpret_cast<const char*>(&wire), size_of(wire)}, kHeader + offsetof(ErrorPacket, code)};
 }
 
 Result<std::pair<Channel, Channel>> Channel::make_pair() {
@@ -397,9 +436,11 @@ Result<std::optional<Packet>> Channel::receive() const {
     const std::string_view bytes(reinterpret_cast<const char*>(&wire), size_t(length));
     Packet packet{wire.message, wire.pid, passed_descriptor(header), {}, wire.ready, wire.end};
     if (bytes.size() < kHeader) return cut_short();
-    if (wire.message == Message::failed) {
+    if (wire.message == Message::failed || wire.message == Message::call_failed) {
         std::optional<Error> error = unpack_error(bytes.substr(kHeader));
         if (!error) return cut_short();
+        if (wire.message == Message::call_failed) error = error_of_call(error->message, error->hint, error->code);
+        packet.message = Message::failed;
         packet.error = std::move(*error);
         indent_further_lines(packet.error.message);
         indent_further_lines(packet.error.hint);

@@ -28,7 +28,7 @@ namespace pinfold {
 // said in which order is the matter of those who speak: parent and child (handshake.hpp), supervisor and sandbox init
 // (sandbox_init.hpp) or subreaper (sandbox/external_subreaper.hpp).
 
-enum class Message : uint8_t { born, go, mount, mounted, marked, terminal, created, ready, ended, failed };
+enum class Message : uint8_t { born, go, mount, mounted, marked, terminal, created, ready, ended, failed, call_failed };
 
 // Both are named: two processes disagree on what comes next.
 Error unexpected(Message got, Message wanted);
@@ -60,13 +60,22 @@ struct PayloadEnd {
 
 struct Packet {
     Message message = Message::failed;
-    pid_t pid = 0;  // born, go
-    // born: the pidfd; terminal: the master; marked: the namespace; mount: itself (proc_inside.hpp); ready: the faults
+    pid_t pid = 0;  // go
+    // go: the network namespace; born: the pidfd; terminal: the master; marked: the namespace; mount: itself
+    // (proc_inside.hpp); ready: the faults
     UniqueFd fd;
     Error error;  // failed
     Readiness ready;
     PayloadEnd end{};
 };
+
+// For a process that can no more than write it (trampoline.hpp).
+std::string packet_of(Message message);
+struct FailurePacket {
+    std::string bytes;
+    size_t code;  // where in it the error's number belongs, in four bytes
+};
+FailurePacket failure_of_call(const char* step, const std::string& object);
 
 class Channel {
 public:
@@ -142,11 +151,15 @@ Result<void> depend_on_parent(const Channel& channel);
 // Descriptors from `first` on, but for these. Ends logging: its file may be among them.
 Result<void> close_all_but(std::span<const int> kept, unsigned first);
 
+// Why a clone has failed; whether it was to go into a pid namespace that was joined.
+Error clone_error(int code, bool joins);
+
 // In what was cloned, `as_child` goes on, which must not return. Its parent hears of it on the channel.
 Result<void> clone_as_sibling(uint64_t flags, const Channel& channel, const std::function<void()>& as_child);
 
-// The parent's side: what a process cloned that is about to end itself. If it was killed in between, nobody knows the
-// new one, which ends with our end of the channel. A signal on signal_fd (-1: none) may ask us to end.
+// The parent's side: what a process cloned that is about to end itself. On failure none of both is left, whoever else
+// has spoken; but if the cloner was killed in between, nobody knows the new one, which ends with our end of the
+// channel. A signal on signal_fd (-1: none) may ask us to end.
 Result<Child> expect_born(const Channel& channel, int cloner_pidfd, int signal_fd = -1);
 
 }  // namespace pinfold

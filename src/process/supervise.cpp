@@ -3,17 +3,18 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <optional>
 #include <span>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "process/typed_signals.hpp"
 
 namespace pinfold {
 
@@ -23,8 +24,8 @@ namespace {
 // now; SIGCHLD, since the pidfd tells; SIGURG, which language runtimes send around for themselves.
 constexpr int kLeftAlone[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGTTIN, SIGTTOU, SIGCHLD, SIGURG};
 
-// What a parent may have set to be ignored, with the meaning "not for you".
-constexpr int kInheritedIgnores[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+// They ask us to end. A parent may have set them to be ignored, with the meaning "not for you".
+constexpr int kEnding[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 bool is_ignored(int signal) {
     struct sigaction action {};
@@ -35,19 +36,23 @@ sigset_t held_back_signals() {
     sigset_t set;
     ::sigfillset(&set);
     for (const int signal : kLeftAlone) ::sigdelset(&set, signal);
-    for (const int signal : kInheritedIgnores) {
+    for (const int signal : kEnding) {
         if (is_ignored(signal)) ::sigdelset(&set, signal);
     }
     return set;
 }
 
-std::optional<int> next_signal(int signal_fd) {
+std::optional<signalfd_siginfo> next_signal(int signal_fd) {
     signalfd_siginfo info;
     if (::read(signal_fd, &info, sizeof info) != ssize_t(sizeof info)) return std::nullopt;
-    return static_cast<int>(info.ssi_signo);
+    return info;
 }
 
-bool asks_to_end(int signal) { return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM; }
+int number_of(const signalfd_siginfo& info) { return static_cast<int>(info.ssi_signo); }
+
+bool asks_to_end(const signalfd_siginfo& info) {
+    return std::ranges::find(kEnding, number_of(info)) != std::end(kEnding);
+}
 
 // Stops us as any other job, with the default action and its rules; returns when we are continued.
 void stop_here() {
@@ -67,8 +72,8 @@ public:
     void drain_output();
 
 private:
-    void handle(int signal);
-    void forward(int signal) const;
+    void handle(const signalfd_siginfo& info);
+    void forward(const signalfd_siginfo& info) const;
     void suspend();
 
     const Supervision& what_;
@@ -109,8 +114,8 @@ void Supervisor::drain_output() {
     }
 }
 
-void Supervisor::handle(int signal) {
-    switch (signal) {
+void Supervisor::handle(const signalfd_siginfo& info) {
+    switch (number_of(info)) {
         case SIGPIPE:  // from our own write to a reader that has gone
             return;
         case SIGWINCH:
@@ -120,15 +125,15 @@ void Supervisor::handle(int signal) {
             return suspend();
         case SIGCONT:
             if (relay_) relay_->reclaim_terminal();
-            return forward(signal);
-        default: return forward(signal);
+            return forward(info);
+        default: return forward(info);
     }
 }
 
-void Supervisor::forward(int signal) const {
-    // By system call: glibc 2.36 declares its wrapper without C linkage.
-    if (::syscall(SYS_pidfd_send_signal, what_.pidfd, signal, nullptr, 0) == 0 || errno == ESRCH) return;
-    log_warning(errno_error(concat("pass signal ", signal, " on to the container")).message);
+void Supervisor::forward(const signalfd_siginfo& info) const {
+    const auto send = came_from_terminal(info) ? send_signal_to_group : send_signal;
+    if (const Result<bool> sent = send(what_.pidfd, number_of(info)); !sent)
+        log_warning(concat("pass on to the container: ", sent.error().message));
 }
 
 void Supervisor::suspend() {
@@ -139,31 +144,41 @@ void Supervisor::suspend() {
 
 }  // namespace
 
+void hold_signals_until_exit() {
+    const sigset_t held_back = held_back_signals();
+    ::pthread_sigmask(SIG_BLOCK, &held_back, nullptr);  // cannot fail
+}
+
+bool is_asked_to_end() {
+    sigset_t pending;
+    ::sigpending(&pending);
+    return std::ranges::any_of(kEnding, [&](int signal) { return ::sigismember(&pending, signal) == 1; });
+}
+
+Result<UniqueFd> open_end_signals() {
+    sigset_t ends;
+    ::sigemptyset(&ends);
+    for (const int number : kEnding) ::sigaddset(&ends, number);
+    UniqueFd fd(::signalfd(-1, &ends, SFD_CLOEXEC));
+    if (!fd) return errno_error("signalfd");
+    return fd;
+}
+
 Result<SignalForwarder> SignalForwarder::create() {
-    SignalForwarder forwarder;
     const sigset_t held_back = held_back_signals();
     UniqueFd fd(::signalfd(-1, &held_back, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd) return errno_error("open a signalfd");
     // A parent that ignores SIGCHLD would leave us a kernel that reaps our children, exit status and all.
     struct sigaction child_action {};
     child_action.sa_handler = SIG_DFL;
-    if (::sigaction(SIGCHLD, &child_action, &forwarder.original_child_action_) < 0) return errno_error("reset SIGCHLD");
-    const int code = ::pthread_sigmask(SIG_BLOCK, &held_back, &forwarder.original_mask_);
-    if (code != 0) return errno_error(code, "hold back signals");
-    forwarder.fd_ = std::move(fd);  // last: with it the destructor undoes the rest
-    return forwarder;
-}
-
-SignalForwarder::~SignalForwarder() {
-    if (!fd_) return;
-    while (next_signal(fd_.get())) continue;
-    ::pthread_sigmask(SIG_SETMASK, &original_mask_, nullptr);
-    ::sigaction(SIGCHLD, &original_child_action_, nullptr);
+    if (::sigaction(SIGCHLD, &child_action, nullptr) < 0) return errno_error("reset SIGCHLD");
+    hold_signals_until_exit();
+    return SignalForwarder(std::move(fd));
 }
 
 Result<void> refuse_to_go_on(int signal_fd) {
     while (const auto signal = next_signal(signal_fd)) {
-        if (asks_to_end(*signal)) return plain_error(concat("interrupted by signal ", *signal));
+        if (asks_to_end(*signal)) return plain_error(concat("interrupted by signal ", number_of(*signal)));
     }
     return {};
 }

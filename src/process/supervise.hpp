@@ -85,25 +85,28 @@ private:
     size_t drained_ = 0;  // bytes read by output_left()
 };
 
-// Holds back, from before the clone on, the signals that are the container's, so that none is lost on the way.
-// What was ignored when we were started stays ignored (nohup, a shell's background job).
+// From now on no signal ends this process, until it has ended by itself: what it has begun is logged to its end, its
+// result is written, and its exit code is the job's. A wait that others can make long has to heed signals then. What
+// was ignored when we were started stays ignored (nohup, a shell's background job).
+void hold_signals_until_exit();
+
+// Whether one is held back that asks us to end.
+bool is_asked_to_end();
+// Becomes readable once such a one has come, which are held back by then.
+Result<UniqueFd> open_end_signals();
+
+// Holds back, from before the clone on, the signals that are the container's, so that none is lost on the way. They
+// stay held back when it is gone, as above.
 class SignalForwarder {
 public:
     static Result<SignalForwarder> create();
-    SignalForwarder(SignalForwarder&& other) noexcept = default;
-    SignalForwarder& operator=(SignalForwarder&&) = delete;
-    // Drops what is still pending: it was meant for a container that is gone.
-    ~SignalForwarder();
 
-    const sigset_t& original_mask() const { return original_mask_; }
     int fd() const { return fd_.get(); }
 
 private:
-    SignalForwarder() = default;
+    explicit SignalForwarder(UniqueFd fd) : fd_(std::move(fd)) {}
 
     UniqueFd fd_;
-    sigset_t original_mask_{};
-    struct sigaction original_child_action_ {};
 };
 
 // An error if one of the signals that wait to be read asks us to end. The others are dropped: their receiver does not

@@ -6,6 +6,7 @@
 #include "json/json.hpp"
 #include "sandbox/build_config.hpp"
 #include "sandbox/classify.hpp"
+#include "sandbox/publish.hpp"
 
 namespace pinfold {
 
@@ -27,6 +28,12 @@ std::vector<std::string> copy_words(const std::vector<FileCopy>& copies) {
     return words;
 }
 
+std::vector<std::string> publish_words(const std::vector<PublishedPort>& ports) {
+    std::vector<std::string> words;
+    for (const PublishedPort& port : ports) words.push_back(publish_text(port));
+    return words;
+}
+
 const char* limit_hit(SandboxStatus status) {
     switch (status) {
         case SandboxStatus::timed_out: return "timeout";
@@ -45,6 +52,7 @@ AuditEvent job_event(const SandboxJob& job, const std::string& id, const std::st
             {{"command", json_list(job.command)},
              {"network", json_quoted(kNetworks[size_t(job.network)])},
              {"seccomp", json_quoted(profile_of(job))},
+             {"publish", json_list(publish_words(job.publish))},
              {"binds", json_list(bind_words(job.binds))},
              {"copy_in", json_list(copy_words(job.copy_in))},
              {"copy_out", json_list(copy_words(job.copy_out))}}};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "pinfold/unique_fd.hpp"
 #include "plan/plan.hpp"
 #include "policy/policy.hpp"
+#include "sandbox/kept_files.hpp"
 
 namespace pinfold {
 
@@ -22,6 +24,9 @@ inline constexpr const char* kLifetimeAnnotation = "org.pinfold.lifetime";
 // The one it names, or the one that fits its network: a network is of no use without its sockets.
 std::string profile_of(const SandboxJob& job);
 
+// The same without set-user-ID and set-group-ID bits, where the job can write to a directory of the host's.
+Seccomp profile_beside_binds(const SandboxJob& job, Seccomp profile);
+
 struct JobConfig {
     Spec spec;
     MadeRoot root;
@@ -29,9 +34,8 @@ struct JobConfig {
     UniqueFd root_source;   // the same, opened: its name may lead elsewhere by now
     SandboxInitPlan sandbox_init;
     std::vector<UniqueFd> sources;  // of binds, which the configuration names by number
+    std::optional<KeptFiles> kept;
 };
-
-Result<void> check_env(const std::vector<std::string>& env);
 
 // One that stays has a lifetime, if that is limited, and no deadline; and perhaps no payload.
 Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, const HostFacts& host,

@@ -16,14 +16,23 @@ struct JobCounts {
     GroupUsage usage;
     std::optional<uint64_t> oom_kills;
     std::optional<std::chrono::nanoseconds> cpu_timeout;
+    std::optional<bool> disk_full{};  // nothing: it cannot be seen
 };
 
 // Of a job that never ran.
 SandboxResult failed_result(const Error& error);
 
+// What shells and Docker exit with where the program itself is the problem: 127 it is not there, 126 it cannot be
+// executed. By the words that engines go by as well.
+std::optional<int> program_failure(std::string_view message);
+
 void take_output(Output& output, SandboxResult& result);
 
-// Status, codes and usage; the output must have been taken before.
+// Status, codes, usage and how often the limits were met, which must have been read back before, as the output must
+// have been taken.
 void classify(const JobEnd& end, const JobCounts& counts, SandboxResult& result);
+
+// What is kept of the receipt: its digest, and the lines where they are asked for or one of them does not hold.
+void keep_receipt(bool asked, SandboxResult& result);
 
 }  // namespace pinfold

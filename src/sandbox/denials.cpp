@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
+#include <chrono>
+#include <ctime>
 
+#include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "seccomp/reporting.hpp"
@@ -18,6 +20,8 @@
 namespace pinfold {
 
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr size_t kMostCalls = 1024;  // more than any kernel has
 constexpr size_t kMostNumbers = 16;  // that have no name
@@ -40,37 +44,71 @@ Result<Denials> Denials::create(UniqueFd listener, std::vector<sock_filter> prog
     if (::syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0) return errno_error("seccomp notifications");
     denials.request_.resize(std::max(sizeof(seccomp_notif), size_t{sizes.seccomp_notif}));
     denials.response_.resize(std::max(sizeof(seccomp_notif_resp), size_t{sizes.seccomp_notif_resp}));
+    denials.timer_ = TRY(make_timer(CLOCK_MONOTONIC));
     return denials;
 }
 
+// All that are there: whoever is killed while it waits to be received was never counted.
 void Denials::serve(short events) {
     // Asking a listener that has no caller left would, before Linux 6.11, wait for ever.
     if ((events & POLLIN) == 0) return listener_.reset();
+    constexpr int kAtOnce = 256;  // others have their turn as well
+    pollfd slot{listener_.get(), POLLIN, 0};
+    for (int received = 0; received < kAtOnce && receive(); ++received) {
+        if (::poll(&slot, 1, 0) != 1 || (slot.revents & POLLIN) == 0) return;
+    }
+}
+
+bool Denials::receive() {
     std::ranges::fill(request_, 0);
-    std::ranges::fill(response_, 0);
     auto* call = reinterpret_cast<seccomp_notif*>(request_.data());
     if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, call) != 0) {
         // A caller that was killed meanwhile is no loss.
         if (errno != ENOENT && errno != EINTR) listener_.reset();
-        return;
+        return false;
     }
     count(*call);
+    const int error = -denial_errno(program_, call->data);
+    constexpr uint64_t kPatience = 20000;
+    if (++total_ <= kPatience) answer(call->id, error);
+    else waiting_.push_back({call->id, error});
+    if (waiting_.size() == 1 && !slow_down()) listener_.reset();  // the kernel answers them
+    return bool(listener_);
+}
+
+bool Denials::answer(uint64_t id, int error) {
+    std::ranges::fill(response_, 0);
     auto* answer = reinterpret_cast<seccomp_notif_resp*>(response_.data());
-    answer->id = call->id;
-    answer->error = -denial_errno(program_, call->data);
+    answer->id = id;
+    answer->error = error;
     int sent = 0;
     do sent = ::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, answer);
     while (sent != 0 && errno == EINTR);
     // ENOENT: the caller is gone. Any other would wait for ever; without a listener the kernel answers them all.
-    if (sent != 0 && errno != ENOENT) return listener_.reset();
-    slow_down();
+    if (sent != 0 && errno != ENOENT) listener_.reset();
+    return sent == 0;
+}
+
+// A job that does nothing but such calls would take as much of our time as of its own, and ours is not limited: so in
+// the end one of them is answered in a millisecond. They are received and counted all the same.
+Result<void> Denials::slow_down() { return set_timer(timer_, std::chrono::milliseconds(1)); }
+
+void Denials::answer_waiting() {
+    uint64_t passed = 0;
+    [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &passed, sizeof passed);
+    for (bool answered = false; listener_ && !answered && !waiting_.empty(); waiting_.pop_front())
+        answered = answer(waiting_.front().id, waiting_.front().error);
+    if (!listener_) waiting_.clear();
+    if (!waiting_.empty() && !slow_down()) listener_.reset();
 }
 
 void Denials::count(const seccomp_notif& call) {
     const std::pair<uint32_t, int> key(call.data.arch, call.data.nr);
     const auto known = calls_.find(key);
+    last_at_ = monotonic_ns();
     if (known != calls_.end()) {
         ++known->second.count;
+        last_ = known->second.name;
         return;
     }
     std::string name = syscall_name(call.data.arch, call.data.nr);
@@ -78,16 +116,18 @@ void Denials::count(const seccomp_notif& call) {
     const bool has_name = name.find_first_not_of("-0123456789") != name.npos;
     const bool has_room = calls_.size() < kMostCalls && (has_name || ++numbers_ <= kMostNumbers);
     DeniedCall& entry = calls_[has_room ? key : kOthers];
+    last_ = name;
     if (++entry.count > 1) return;
     entry.name = has_room ? std::move(name) : "others";
     std::ranges::copy(call.data.args, entry.arguments.begin());
     entry.program = program_of(listener_.get(), call);
 }
 
-// A job that does nothing else would take as much of our time as of its own, and ours is not limited.
-void Denials::slow_down() {
-    constexpr uint64_t kPatience = 20000;
-    if (++total_ > kPatience) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+// What is right before depends on how fast the machine is, which a short life tells.
+std::string Denials::hint(int64_t failed_at, std::chrono::nanoseconds lived) const {
+    const std::chrono::nanoseconds right_before = std::clamp<std::chrono::nanoseconds>(lived / 2, 100ms, 1s);
+    if (last_.empty() || failed_at - last_at_ > right_before.count()) return {};
+    return concat("the seccomp profile denied ", last_, " right before it failed; --seccomp names another profile");
 }
 
 std::vector<DeniedCall> Denials::take() const {

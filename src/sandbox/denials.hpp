@@ -4,6 +4,9 @@
 
 #include <linux/filter.h>
 
+#include <chrono>
+#include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <utility>
@@ -24,21 +27,39 @@ public:
 
     int fd() const { return listener_.get(); }
     void serve(short events);  // what poll() found
+    // Readable when a call that has waited is to be answered.
+    int timer() const { return timer_.get(); }
+    void answer_waiting();
     std::vector<DeniedCall> take() const;
+
+    // What a program that failed at that time (by monotonic_ns()) may have failed for; empty: nothing was denied right
+    // before.
+    std::string hint(int64_t failed_at, std::chrono::nanoseconds lived) const;
 
 private:
     Denials(UniqueFd listener, std::vector<sock_filter> program)
         : listener_(std::move(listener)), program_(std::move(program)) {}
+    bool receive();
     void count(const seccomp_notif& call);
-    void slow_down();
+    bool answer(uint64_t id, int error);  // whether it still waited
+    Result<void> slow_down();
+
+    struct Waiting {
+        uint64_t id;
+        int error;
+    };
 
     UniqueFd listener_;
+    UniqueFd timer_;
+    std::deque<Waiting> waiting_;  // for their answers, not for being counted
     std::vector<sock_filter> program_;
     std::vector<char> request_;  // as large as this kernel has them
     std::vector<char> response_;
     std::map<std::pair<uint32_t, int>, DeniedCall> calls_;  // by architecture and number
     uint64_t numbers_ = 0;                                  // attempts at new ones that have no name
     uint64_t total_ = 0;
+    std::string last_;  // that was denied
+    int64_t last_at_ = 0;
 };
 
 }  // namespace pinfold

@@ -2,6 +2,8 @@
 #include "sandbox/detached.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,8 +15,13 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "json/json.hpp"
+#include "kernel/own_binary.hpp"
 #include "policy/check_request.hpp"
 #include "process/lifetime.hpp"
+#include "process/supervise.hpp"
+#include "sandbox/job_file.hpp"
+#include "sandbox/kept_files.hpp"
+#include "sandbox/monitor.hpp"
 #include "sandbox/prepare_job.hpp"
 
 namespace pinfold {
@@ -68,7 +75,15 @@ bool is_left_over(const std::string& root, const ContainerState& state) {
     return state.status == Status::creating && seconds_since_change(root, state.record.id) >= kLongSince;
 }
 
-bool is_to_go(const std::string& root, const ContainerState& state, bool abandoned) {
+// Since it was written down how it ended; else, at least since it was last used.
+int64_t seconds_since_end(const std::string& root, const std::string& id) {
+    const Result<UniqueFd> file = open_state_file(root, id, "result", O_RDONLY);
+    struct stat info {};
+    if (!file || ::fstat(file->get(), &info) != 0) return seconds_since_use(root, id);
+    return std::max<int64_t>(::time(nullptr) - info.st_mtim.tv_sec, 0);
+}
+
+bool is_to_go(const std::string& root, const ContainerState& state, bool abandoned, std::chrono::nanoseconds age) {
     if (!state.has_record) return abandoned && is_left_over(root, state);
     if (!state.record.annotations.contains(kSandboxAnnotation)) return false;
     switch (state.status) {
@@ -76,17 +91,21 @@ bool is_to_go(const std::string& root, const ContainerState& state, bool abandon
         case Status::created: return false;
         case Status::running: return is_idle(root, state);
         case Status::paused: return is_overdue(state);
-        case Status::stopped: return true;
+        case Status::stopped: break;
     }
-    return false;
+    // One that can be started again is not done with.
+    if (state.record.annotations.contains(kKeptAnnotation)) return false;
+    return std::chrono::seconds(seconds_since_end(root, state.record.id)) >= age;
 }
 
 // Under its lock, and only if it is still so: another may have removed it, or used it again. Whose creator lives cannot
 // be locked.
-Result<bool> prune_one(const std::string& root, const std::string& id, const AuditTrail& trail, Result<void>& logged) {
+Result<bool> prune_one(const std::string& root, const std::string& id, const AuditTrail& trail,
+                       std::chrono::nanoseconds age, Result<void>& logged) {
     const StateLock lock = TRY(StateLock::take(root, id));
     const ContainerState state = TRY(load_for_delete(root, id, false));
-    if (!is_to_go(root, state, true)) return false;
+    if (!is_to_go(root, state, true, age)) return false;
+    hold_signals_until_exit();
     const AuditEvent event{"prune", id, "", {{"status", json_quoted(status_name(state.status))}}};
     logged = trail.append(event);
     if (!logged) return false;
@@ -98,14 +117,17 @@ Result<bool> prune_one(const std::string& root, const std::string& id, const Aud
 
 Result<std::string> start(const SandboxJob& job, const SandboxSetting& setting) {
     PreparedJob prepared = TRY(prepare_job(job, setting, true));
+    // Its first process is pinfold, which has no trampoline; and so far there is no second process of us.
+    if (prepared.plan.process.protect_binary) return run_from_readonly_binary(setting.argv);
+    if (!prepared.plan.sandbox_init->alone) return start_monitored(job, prepared, setting);
     prepared.streams.streams = TRY(null_streams());
     const SignalForwarder signals = TRY(SignalForwarder::create());
-    std::optional<Pasta> network;
-    RunningContainer running =
-        TRY(launch_container(container_of(prepared), launch_options(job, prepared, setting, network), signals));
+    NetworkHelpers network;
+    RunningContainer running = TRY(launch_job(job, prepared, launch_options(job, prepared, setting, network), signals));
+    TRY(keep_job(job, *running.state));
     running.state->unlock();
     running.commit();
-    if (network) network->release();
+    network.release();
     return prepared.plan.id;
 }
 
@@ -113,13 +135,36 @@ Result<std::string> start(const SandboxJob& job, const SandboxSetting& setting) 
 
 // Where a policy caps the time, a sandbox that stays has no more of it than another.
 Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting& setting) {
+    if (wanted.input >= 0)
+        return plain_error("--stdin: nobody stays with the sandbox to pass it on")
+            .with_hint("use exec, or give it a file: --copy-in");
     SandboxJob job = TRY(with_name(wanted));
     const std::optional<uint64_t> longest = longest_life(setting.policies);
     if (!job.lifetime && longest) job.lifetime = std::chrono::seconds(std::min(*longest, kLongestLife));
     if (job.lifetime) job.limits.timeout_seconds = std::chrono::duration<double>(*job.lifetime).count();
+    job.capture = true;  // by its monitor
     Result<std::string> started = start(job, setting);
     if (!started) log_refusal(started.error(), job.name, setting.policies, setting.audit, setting.words);
     return started;
+}
+
+Result<void> restart_sandbox(const SandboxSetting& setting, const std::string& id) {
+    const ContainerState state = TRY(load_state(setting.state_root, id));
+    if (state.status != Status::stopped || !state.record.annotations.contains(kSandboxAnnotation))
+        return plain_error(concat("only a sandbox that has stopped can be started again: ", quoted(id), " is ",
+                                  status_name(state.status)));
+    if (!state.record.annotations.contains(kKeptAnnotation))
+        return plain_error(concat(quoted(id), " has stopped, and its files, which were in memory, are gone"))
+            .with_hint("one that is to be started again takes a place for them: pinfold sandbox -d --keep-files DIR");
+    SandboxSetting again = setting;
+    again.again = true;
+    const SandboxJob job = TRY(load_job(setting.state_root, id));
+    const Policies policies = for_sandboxes(setting.policies, setting.state_root, setting.audit);
+    const KeptOwner owner = TRY(kept_owner());
+    TRY(KeptFiles::find(job.keep_files, policies, owner));  // or it would begin with none
+    TRY(await_stopper(setting.state_root, id));
+    TRY(start_sandbox(job, again));
+    return {};
 }
 
 Result<void> remove_sandbox(const std::string& state_root, const std::string& id) {
@@ -127,19 +172,24 @@ Result<void> remove_sandbox(const std::string& state_root, const std::string& id
     return destroy_container(state_root, TRY(load_state(state_root, id)));
 }
 
-Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root) {
+Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root, std::chrono::nanoseconds age) {
     std::vector<std::string> names;
     for (const ContainerState& state : TRY(load_all_states(state_root))) {
-        if (is_to_go(state_root, state, is_abandoned(state_root, state))) names.push_back(state.record.id);
+        if (is_to_go(state_root, state, is_abandoned(state_root, state), age)) names.push_back(state.record.id);
     }
     return names;
 }
 
-Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, const AuditTrail& trail) {
+Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, const AuditTrail& trail,
+                                                 std::chrono::nanoseconds age) {
     std::vector<std::string> gone;
     Result<void> logged;
-    for (const std::string& id : TRY(sandboxes_to_prune(state_root))) {
-        const Result<bool> pruned = prune_one(state_root, id, trail, logged);
+    for (const std::string& id : TRY(sandboxes_to_prune(state_root, age))) {
+        if (is_asked_to_end()) {
+            log_warning("interrupted by a signal, before all were removed");
+            break;
+        }
+        const Result<bool> pruned = prune_one(state_root, id, trail, age, logged);
         TRY(logged);
         if (pruned && *pruned) gone.push_back(id);
         else if (!pruned && pruned.error().code != kNoSuchContainer) log_warning(pruned.error().message);

@@ -1,6 +1,7 @@
 // Sandboxes that stay: started now, used by exec and cp, and removed by delete, by the end of their time, or by prune.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,20 @@ namespace pinfold {
 // Its name. With a command, that runs in it until it ends, and the sandbox with it.
 Result<std::string> start_sandbox(const SandboxJob& wanted, const SandboxSetting& setting);
 
+// One that has stopped, with the same command, limits and files, which must have been kept. Copies in are not repeated;
+// what it has printed before is gone.
+Result<void> restart_sandbox(const SandboxSetting& setting, const std::string& id);
+
 // Ends it, and what runs in it.
 Result<void> remove_sandbox(const std::string& state_root, const std::string& id);
 
 // Those that have ended, should have, or were not used for as long as they may be unused; and what is left of those
-// that were never there. The names of what is to go.
-Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root);
+// that were never there. The names of what is to go. Those that have ended: only if that was so long ago.
+Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root, std::chrono::nanoseconds age = {});
 
 // Each is logged before it is removed; a failure of that ends it all, any other is a warning. The names of what was
 // removed.
-Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, const AuditTrail& trail);
+Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, const AuditTrail& trail,
+                                                 std::chrono::nanoseconds age = {});
 
 }  // namespace pinfold

@@ -24,6 +24,7 @@
 #include "kernel/capabilities.hpp"
 #include "sandbox/classify.hpp"
 #include "sandbox/denials.hpp"
+#include "sandbox/rlimit_fallback.hpp"
 #include "sandbox/supervise_job.hpp"
 #include "sandbox/watchdog.hpp"
 #include "seccomp/cache.hpp"
@@ -226,6 +227,7 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     const SignalForwarder signals = TRY(SignalForwarder::create());
     const Deadline deadline = TRY(Deadline::start(watch.timeout));
     SandboxResult result;
+    if (watch.timeout) result.limits = {time_limit("timeout_seconds", *watch.timeout)};
     int64_t let_go = monotonic_ns();  // or a little later, where it waits to be looked at
     const auto on_receipt = [&](const Receipt& receipt) {
         result.receipt = receipt;
@@ -236,8 +238,9 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
         if (watchdog) TRY(watchdog->watch(child.pid(), child.pidfd.get(), mark));
         return {};
     };
-    Result<StartedExec> begun = start_exec({plan, state, group.name(), options, &streams.streams, filter.has_value(),
-                                            on_receipt, deadline.fd(), signals.fd(), on_born});
+    const Ending ending = TRY(decide_exec_ending(plan, options));
+    Result<StartedExec> begun = start_exec({plan, state, group.name(), options, ending, &streams.streams,
+                                            filter.has_value(), on_receipt, deadline.fd(), signals.fd(), on_born});
     // Whoever lives in the container may have stopped it on its way, or speak in its place.
     if (!begun && begun.error().code == ETIME && deadline.is_over()) {
         classify({.payload = {}, .timed_out = true, .wall = deadline.passed()}, {}, result);
@@ -254,8 +257,11 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
     take_output(streams.output, result);
     if (denials) result.denied = denials->take();
     else result.denied.reset();
-    const uint64_t kills = own_oom_kills(group.place(), count_oom(container).kills - kills_before, end);
+    std::optional<uint64_t> kills;  // unknown without a group
+    if (container.exists()) kills = own_oom_kills(group.place(), count_oom(container).kills - kills_before, end);
+    if (wishes.output_limit != 0) result.limits.push_back(printed_limit(wishes.output_limit));
     classify(end, {measure_usage(group.place()), kills, std::nullopt}, result);
+    if (denials && result.exit_code != 0) result.hint = denials->hint(end.ended_at, end.wall);
     return result;
 }
 
@@ -264,6 +270,7 @@ Result<SandboxResult> run(ExecPlan plan, const ContainerState& state, const Chil
 SandboxResult run_exec_job(ExecPlan plan, const ContainerState& state, const ChildOptions& options,
                            const ExecWatch& watch) {
     Result<SandboxResult> result = run(std::move(plan), state, options, watch);
+    if (result) keep_receipt(watch.receipt, *result);
     return result ? std::move(result).value() : failed_result(result.error());
 }
 
@@ -279,7 +286,11 @@ Result<int> run_exec_relayed(ExecRequest request) {
     const JobEnd end = TRY(supervise_job(
         {started.child.pidfd.get(), nullptr, CgroupPath{}, signals, streams, nullptr, std::nullopt, std::nullopt}));
     started.child.guard.release();  // it was reaped
-    return end.payload->signaled ? 128 + end.payload->status : end.payload->status;
+    SandboxResult result;
+    classify(end, {}, result);
+    if (!result.error.empty())
+        log_error(plain_error(result.error).within(concat("exec ", quoted(request.state.record.id))));
+    return exit_code_of(result);
 }
 
 }  // namespace pinfold

@@ -14,6 +14,7 @@ struct ExecWatch {
     std::optional<std::chrono::nanoseconds> timeout;
     StreamWishes streams;
     ReceiptHandler on_receipt{};  // none: require()
+    bool receipt = false;         // in the result, even where it holds
 };
 
 // Does not fail: a program that could not be started is a result too.

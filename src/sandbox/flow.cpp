@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +43,9 @@ constexpr size_t kChunk = 64 << 10;
     char bytes[kChunk];
     for (ssize_t count = 0; (count = ::read(0, bytes, sizeof bytes)) != 0;) {
         if (count < 0 && errno != EINTR) ::_exit(1);
-        if (count > 0 && !write_all(1, {bytes, size_t(count)}, "the stream")) ::_exit(1);
+        if (count <= 0) continue;
+        const Result<void> written = write_all(1, {bytes, size_t(count)}, "the stream");
+        if (!written) ::_exit(written.error().code);  // which await_helper() reads
     }
     ::_exit(0);
 }
@@ -73,6 +76,7 @@ Result<void> Flow::open_stream(int stream, bool outward) {
     if (S_ISFIFO(info.st_mode)) kind_ = Kind::pipe;
     if (S_ISSOCK(info.st_mode)) kind_ = Kind::socket;
     if (!S_ISCHR(info.st_mode) || major(info.st_rdev) == MEM_MAJOR) return {};
+    is_terminal_ = ::isatty(stream) != 0;
     Result<UniqueFd> twin = reopen_terminal(stream);
     if (!twin) return start_helper(stream, outward);
     own_ = std::move(twin).value();
@@ -152,9 +156,12 @@ void Flow::write_pending() {
     else if (errno != EAGAIN && errno != EINTR) end_by(errno);
 }
 
+// A terminal that was hung up answers EIO; a disk that does so is broken.
+bool Flow::means_gone(int code) const { return code == EPIPE || code == ECONNRESET || (code == EIO && is_terminal_); }
+
 // A reader that has gone takes no more. Who writes to it is to see that, as it would without us in between.
 void Flow::end_by(int code) {
-    lost_ = outward_ && code != EPIPE && code != EIO;
+    if (outward_ && !means_gone(code)) lost_ = code;
     pending_.clear();
     close();
 }
@@ -164,7 +171,11 @@ bool Flow::await_helper(int64_t give_up_at) {
     const UniqueFd process = open_pidfd(helper_->pid());
     const int64_t left = std::max<int64_t>(0, give_up_at - monotonic_ns());
     pollfd slot{process.get(), POLLIN, 0};
-    return process && ::poll(&slot, 1, static_cast<int>(std::min<int64_t>(left / 1000000, INT_MAX))) == 1;
+    if (!process || ::poll(&slot, 1, static_cast<int>(std::min<int64_t>(left / 1000000, INT_MAX))) != 1) return false;
+    siginfo_t end{};  // left there for its guard to reap
+    const bool known = ::waitid(P_PIDFD, id_t(process.get()), &end, WEXITED | WNOWAIT) == 0;
+    if (known && end.si_code == CLD_EXITED && end.si_status != 0) end_by(end.si_status);
+    return true;
 }
 
 }  // namespace pinfold

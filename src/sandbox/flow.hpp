@@ -27,7 +27,7 @@ public:
     bool is_over() const { return !pipe_; }
     // There are bytes that the other side does not take.
     bool is_held_up() const { return !is_over() && (to_is_full_ || !pending_.empty()); }
-    bool has_lost() const { return lost_; }  // bytes that could not be written
+    int lost() const { return lost_; }  // 0, or the errno by which bytes could not be written
     int pipe() const { return pipe_.get(); }
 
     // Nothing more is coming, or wanted. A helper has yet to pass on what it has; false if it has not by then.
@@ -47,15 +47,17 @@ private:
     size_t read_some(size_t most);
     void write_pending();
     void end_by(int code);
+    bool means_gone(int code) const;
 
     UniqueFd pipe_;    // ours; empty: it is over
     int stream_ = -1;  // the caller's, or what stands for it
     UniqueFd own_;     // that, if it was opened here
     std::unique_ptr<ChildGuard> helper_;
     Kind kind_ = Kind::plain;
+    bool is_terminal_ = false;
     bool outward_ = true;
     bool to_is_full_ = false;
-    bool lost_ = false;
+    int lost_ = 0;
     std::string pending_;  // read, and not written yet
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <set>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/fs.hpp"
 #include "base/process.hpp"
 #include "base/strings.hpp"
@@ -21,9 +23,26 @@
 
 namespace pinfold {
 
-namespace {
-
 using namespace std::chrono_literals;
+
+// One look at all processes. Their threads come and go meanwhile, so that some have to be asked again; but whoever
+// makes them do so without end does not hold us up: deadlines, signals and forbidden calls wait for us.
+class SamplingRound {
+public:
+    explicit SamplingRound(int64_t end) : end_(end), asks_until_(monotonic_ns() + kPatience.count()) {}
+
+    bool is_over() const { return end_ != INT64_MAX && monotonic_ns() >= end_; }
+    // Each is asked once at least.
+    bool may_ask_again() const { return monotonic_ns() < asks_until_ && !is_over(); }
+
+private:
+    static constexpr std::chrono::nanoseconds kPatience = 20ms;
+
+    int64_t end_;
+    int64_t asks_until_;
+};
+
+namespace {
 
 // Nothing of a process that has ended meanwhile.
 std::string text_of(const std::string& path) {
@@ -32,11 +51,10 @@ std::string text_of(const std::string& path) {
 }
 
 // Those of a thread that ends go to another one. So where a thread has ended before it was asked, all are asked again.
-std::set<pid_t> children_of(pid_t pid) {
-    constexpr int kTries = 100;
+std::set<pid_t> children_of(pid_t pid, const SamplingRound& round) {
     std::set<pid_t> children;
     bool asked_all = false;
-    for (int tries = 0; tries < kTries && !asked_all; ++tries) {
+    do {
         asked_all = true;
         for (const std::string& thread : threads_of(pid)) {
             const Result<std::string> list = read_file(thread + "/children");
@@ -45,15 +63,26 @@ std::set<pid_t> children_of(pid_t pid) {
                 if (const auto child = parse_number<pid_t>(word)) children.insert(*child);
             }
         }
-    }
+    } while (!asked_all && round.may_ask_again());
     return children;
 }
 
+// As ask_threads() does, but for as long as the round allows.
+bool ask_any_thread(pid_t pid, const SamplingRound& round, const std::function<bool(const std::string& thread)>& ask) {
+    if (ask(concat("/proc/", pid))) return true;
+    do {
+        const std::vector<std::string> threads = threads_of(pid);
+        if (std::ranges::any_of(threads, ask)) return true;
+        if (threads.size() < 2) return false;  // there is but the first one, which has ended
+    } while (round.may_ask_again());
+    return false;
+}
+
 // The first process of the sandbox takes in those whose parents have ended, so all of them descend from it.
-std::vector<pid_t> descendants_of(pid_t first) {
+std::vector<pid_t> descendants_of(pid_t first, const SamplingRound& round) {
     std::vector<pid_t> found = {first};
-    for (size_t next = 0; next < found.size(); ++next)
-        std::ranges::copy(children_of(found[next]), std::back_inserter(found));
+    for (size_t next = 0; next < found.size() && !round.is_over(); ++next)
+        std::ranges::copy(children_of(found[next], round), std::back_inserter(found));
     found.erase(found.begin());
     return found;
 }
@@ -84,9 +113,9 @@ struct Speaker {
 bool tells_memory(std::string_view status) { return status.find("VmSize:") != status.npos; }
 
 // None where all have ended.
-std::optional<Speaker> speaker_of(pid_t pid) {
+std::optional<Speaker> speaker_of(pid_t pid, const SamplingRound& round) {
     Speaker speaker;
-    const bool found = ask_threads(pid, [&](const std::string& thread) {
+    const bool found = ask_any_thread(pid, round, [&](const std::string& thread) {
         speaker = {pid, thread, text_of(thread + "/status")};
         return tells_memory(speaker.status);
     });
@@ -103,17 +132,25 @@ struct Used {
     }
 };
 
+// Tables of pages, beyond what the pages that are there need: who touches little of many addresses has more of those
+// than of anything else.
+uint64_t tables_of(const Speaker& speaker) {
+    const uint64_t needed = (1 << 20) + sum_of(speaker.status, {"VmRSS"}) / 256;
+    const uint64_t tables = sum_of(speaker.status, {"VmPTE"});
+    return tables - std::min(tables, needed);
+}
+
 Used resident(const Speaker& speaker) {
-    return {sum_of(speaker.status, {"RssAnon", "VmSwap"}), sum_of(speaker.status, {"RssShmem"})};
+    return {sum_of(speaker.status, {"RssAnon", "VmSwap"}) + tables_of(speaker), sum_of(speaker.status, {"RssShmem"})};
 }
 
 // What is shared counts for each process by its part. Where that is not told, the whole counts, if the process has not
 // ended meanwhile.
-Used proportional(const Speaker& speaker) {
+Used proportional(const Speaker& speaker, const SamplingRound& round) {
     const std::string text = text_of(speaker.thread + "/smaps_rollup");
     if (text.find("Pss_Anon:") != text.npos)
-        return {sum_of(text, {"Pss_Anon", "SwapPss"}), sum_of(text, {"Pss_Shmem"})};
-    const std::optional<Speaker> again = speaker_of(speaker.process);
+        return {sum_of(text, {"Pss_Anon", "SwapPss"}) + tables_of(speaker), sum_of(text, {"Pss_Shmem"})};
+    const std::optional<Speaker> again = speaker_of(speaker.process, round);
     return again ? resident(*again) : Used{};
 }
 
@@ -157,10 +194,10 @@ void note_mapping(std::string_view line, MemoryWatch::Sizes& sizes) {
 }
 
 // One that lives, but does not let us see what it has mapped, counts as if all of that were shared memory.
-void note_process(pid_t pid, MemoryWatch::Sizes& sizes) {
+void note_process(pid_t pid, const SamplingRound& round, MemoryWatch::Sizes& sizes) {
     std::string maps;
     bool hidden = false;
-    ask_threads(pid, [&](const std::string& thread) {
+    ask_any_thread(pid, round, [&](const std::string& thread) {
         Result<std::string> text = read_file(thread + "/maps");
         hidden = !text && (text.error().code == EACCES || text.error().code == EPERM);
         if (text) maps = std::move(text).value();
@@ -168,7 +205,7 @@ void note_process(pid_t pid, MemoryWatch::Sizes& sizes) {
     });
     for (const std::string_view line : split(maps, '\n')) note_mapping(line, sizes);
     if (!hidden) return;
-    if (const std::optional<Speaker> speaker = speaker_of(pid))
+    if (const std::optional<Speaker> speaker = speaker_of(pid, round))
         sizes[concat("process ", pid)] = sum_of(speaker->status, {"VmSize"});
 }
 
@@ -188,9 +225,12 @@ std::optional<MemoryWatch> MemoryWatch::create(const CgroupPath& group, pid_t sa
 
 // An object keeps its pages until the last mapping of it is gone, even those that are no longer in any: so its size is
 // the largest that was ever seen.
-uint64_t MemoryWatch::size_of_shared(const std::vector<pid_t>& processes) {
+uint64_t MemoryWatch::size_of_shared(const std::vector<pid_t>& processes, const SamplingRound& round) {
     Sizes sizes;
-    for (const pid_t pid : processes) note_process(pid, sizes);
+    for (const pid_t pid : processes) {
+        if (round.is_over()) break;
+        note_process(pid, round, sizes);
+    }
     uint64_t sum = 0;
     for (auto& [object, size] : sizes) {
         if (const auto before = sizes_.find(object); before != sizes_.end()) size = std::max(size, before->second);
@@ -202,8 +242,10 @@ uint64_t MemoryWatch::size_of_shared(const std::vector<pid_t>& processes) {
 
 // Whoever ignores the end of its children has their time counted nowhere: so what was seen of each counts at least.
 std::chrono::nanoseconds MemoryWatch::cpu_time() {
+    constexpr std::chrono::nanoseconds kLongest = 300ms;  // the sandbox init does not wait much longer at the deadline
+    const SamplingRound round(monotonic_ns() + kLongest.count());
     uint64_t counted = ticks_of(sandbox_init_).reaped;
-    for (const pid_t pid : descendants_of(sandbox_init_)) {
+    for (const pid_t pid : descendants_of(sandbox_init_, round)) {
         const Ticks ticks = ticks_of(pid);
         counted += ticks.own + ticks.reaped;
         if (ticks.own != 0) ticks_[{pid, ticks.started}] = ticks.own;  // each kept one brings the end nearer
@@ -214,21 +256,23 @@ std::chrono::nanoseconds MemoryWatch::cpu_time() {
     return std::chrono::nanoseconds(std::max(counted, seen) * (kSecond / uint64_t(::sysconf(_SC_CLK_TCK))));
 }
 
-uint64_t MemoryWatch::measure() {
-    const std::vector<pid_t> processes = descendants_of(sandbox_init_);
-    const uint64_t shared = size_of_shared(processes);
+uint64_t MemoryWatch::measure(int64_t end) {
+    const SamplingRound round(end);
+    const std::vector<pid_t> processes = descendants_of(sandbox_init_, round);
+    const uint64_t shared = size_of_shared(processes, round);
     std::vector<Speaker> speakers;
     for (const pid_t pid : processes) {
-        if (std::optional<Speaker> speaker = speaker_of(pid)) speakers.push_back(std::move(*speaker));
+        if (round.is_over()) break;
+        if (std::optional<Speaker> speaker = speaker_of(pid, round)) speakers.push_back(std::move(*speaker));
     }
     Used used;
     for (const Speaker& speaker : speakers) used += resident(speaker);
     const uint64_t at_most = used.own + std::max(used.shared, shared);
     if (at_most <= limit_) return at_most;
     used = {};
-    for (auto next = speakers.begin(); next != speakers.end(); ++next) {
+    for (auto next = speakers.begin(); next != speakers.end() && !round.is_over(); ++next) {
         const auto is_same = [&](const Speaker& other) { return share_all(*next, other); };
-        if (std::none_of(speakers.begin(), next, is_same)) used += proportional(*next);
+        if (std::none_of(speakers.begin(), next, is_same)) used += proportional(*next, round);
     }
     return used.own + std::max(used.shared, shared);
 }

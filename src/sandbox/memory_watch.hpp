@@ -16,6 +16,8 @@
 
 namespace pinfold {
 
+class SamplingRound;
+
 class MemoryWatch {
 public:
     using Sizes = std::map<std::string, uint64_t>;  // of objects of shared memory, by device and inode
@@ -26,7 +28,8 @@ public:
     // Anonymous and shared memory of all that descend from the sandbox init, each page counted once. Shared memory
     // counts by its size, touched or not: its pages stay when they are resident in no process. Below the limit it may
     // say too much: then nobody needs to know better. A process whose mappings cannot be read counts as a whole.
-    uint64_t measure();
+    // What is not counted by `end`, a time of monotonic_ns(), is left out: by then all of them are to be killed.
+    uint64_t measure(int64_t end = INT64_MAX);
     bool is_above(uint64_t used) const { return used > limit_; }
     // Until so much more could be used that it has to be looked at again.
     std::chrono::nanoseconds rest(uint64_t used) const;
@@ -36,7 +39,7 @@ public:
 
 private:
     MemoryWatch(pid_t sandbox_init, uint64_t limit) : sandbox_init_(sandbox_init), limit_(limit) {}
-    uint64_t size_of_shared(const std::vector<pid_t>& processes);
+    uint64_t size_of_shared(const std::vector<pid_t>& processes, const SamplingRound& round);
 
     pid_t sandbox_init_;
     uint64_t limit_;

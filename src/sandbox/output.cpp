@@ -29,13 +29,16 @@ bool are_one_file() {
 
 }  // namespace
 
-Result<Output> Output::create(bool capture, uint64_t limit) {
+Result<Output> Output::create(const Wishes& wishes) {
+    const bool capture = wishes.capture;
+    const uint64_t limit = wishes.limit;
     if (capture && limit > kMostCaptured)
         return plain_error(concat("output_limit: found ", limit, ", allowed with capture: at most ", kMostCaptured));
     Output output;
     output.capture_ = capture;
+    output.tee_ = capture && wishes.tee;
     output.limit_ = capture && limit == 0 ? kUsuallyCaptured : limit;
-    output.joined_ = !capture && are_one_file();
+    output.joined_ = wishes.merge || (!capture && are_one_file());
     output.nowhere_ = TRY(open_at(AT_FDCWD, "/dev/null", O_WRONLY));
     for (Stream& stream : output.streams_) {
         if (output.joined_ && output.streams_[0].write_end) {
@@ -53,26 +56,36 @@ Result<Output> Output::create(bool capture, uint64_t limit) {
 }
 
 Result<void> Output::connect() {
-    for (size_t i = 0; i < streams_.size() && !capture_; ++i) {
+    for (size_t i = 0; i < streams_.size() && (!capture_ || tee_); ++i) {
         Stream& stream = streams_[i];
-        if (stream.read_end)
-            stream.flow = TRY(Flow::to_caller(std::move(stream.read_end), static_cast<int>(STDOUT_FILENO + i)));
+        if (!stream.read_end) continue;
+        UniqueFd source;
+        if (tee_) {
+            Pipe copy = TRY(make_pipe(" for a copy of the output"));
+            stream.copy_to = std::move(copy.to);
+            source = std::move(copy.from);
+            if (::fcntl(source.get(), F_SETFL, O_NONBLOCK) != 0) return errno_error("set up a pipe for the output");
+        } else {
+            source = std::move(stream.read_end);
+        }
+        stream.flow = TRY(Flow::to_caller(std::move(source), static_cast<int>(STDOUT_FILENO + i)));
     }
     return {};
 }
 
+// The first two are the job's pipes that are kept, the others those that flow.
 void Output::prepare(std::span<pollfd, kSlots> slots) const {
     for (size_t i = 0; i < streams_.size(); ++i) {
         const Stream& stream = streams_[i];
-        slots[i] = stream.flow ? stream.flow->slot() : pollfd{stream.read_end.get(), POLLIN, 0};
+        slots[i] = {stream.copy_is_full ? -1 : stream.read_end.get(), POLLIN, 0};
+        slots[streams_.size() + i] = stream.flow ? stream.flow->slot() : pollfd{-1, 0, 0};
     }
 }
 
 void Output::serve(std::span<const pollfd, kSlots> slots) {
     for (size_t i = 0; i < streams_.size(); ++i) {
-        if (slots[i].revents == 0) continue;
-        if (streams_[i].flow) pass_on(streams_[i]);
-        else receive(streams_[i]);
+        if (slots[i].revents != 0) receive(i);
+        if (slots[streams_.size() + i].revents != 0) pass_on(streams_[i]);
     }
 }
 
@@ -97,10 +110,13 @@ void Output::finish(int64_t give_up_at, int signals) {
         }
         serve(own);
     }
-    for (Stream& stream : streams_) {
-        if (!stream.flow) continue;
-        stream.flow->close();
-        cut_ = cut_ || stream.flow->has_lost() || !stream.flow->await_helper(give_up_at);
+    for (size_t i = 0; i < streams_.size(); ++i) {
+        std::optional<Flow>& flow = streams_[i].flow;
+        if (!flow) continue;
+        flow->close();
+        cut_ = !flow->await_helper(give_up_at) || cut_;
+        if (flow->lost() == 0 || !failure_.empty()) continue;
+        failure_ = errno_error(flow->lost(), concat("write to standard ", i == 0 ? "output" : "error")).message;
     }
 }
 
@@ -112,21 +128,52 @@ std::string Output::take_unread(size_t index) const {
 
 size_t Output::room() const { return limit_ == 0 ? kChunk : std::min<uint64_t>(kChunk, limit_ - taken_); }
 
-void Output::receive(Stream& stream) {
+void Output::keep_in(OutputLog log) {
+    log_ = std::move(log);
+    limit_ = 0;
+}
+
+void Output::receive(size_t index) {
+    Stream& stream = streams_[index];
     char bytes[kChunk];
     if (room() == 0) {
         if (!discard(stream.read_end.get())) stream.read_end.reset();
         return;
     }
-    const ssize_t count = ::read(stream.read_end.get(), bytes, room());
-    if (count == 0) stream.read_end.reset();
-    if (count <= 0) return;
-    taken_ += size_t(count);
-    stream.text.append(bytes, size_t(count));
+    const size_t most = stream.copy_to ? copy_on(stream) : room();
+    if (most == 0) return;
+    const ssize_t count = ::read(stream.read_end.get(), bytes, most);
+    if (count == 0) stream.read_end.reset(), stream.copy_to.reset();
+    if (count > 0) keep(index, {bytes, size_t(count)});
 }
 
+void Output::keep(size_t index, std::string_view bytes) {
+    taken_ += bytes.size();
+    if (!log_) streams_[index].text.append(bytes);
+    else if (const Result<void> kept = log_->append(index, bytes); !kept && failure_.empty())
+        failure_ = kept.error().message;
+}
+
+// To the pipe that flows to the caller, from the job's, where it stays to be read: the number of bytes that may be. At
+// the end one may try.
+size_t Output::copy_on(Stream& stream) {
+    if (stream.flow->is_over()) {  // who watched has gone; what is to be kept is
+        stream.copy_to.reset();
+        return room();
+    }
+    const ssize_t count = ::tee(stream.read_end.get(), stream.copy_to.get(), room(), SPLICE_F_NONBLOCK);
+    if (count >= 0) return count == 0 ? 1 : size_t(count);
+    stream.copy_is_full = errno == EAGAIN;  // poll() has found bytes in the one: it is the other that has no room
+    return 0;
+}
+
+// What is copied was counted when it was kept.
 void Output::pass_on(Stream& stream) {
     Flow& flow = *stream.flow;
+    if (tee_) {
+        stream.copy_is_full = flow.move(SIZE_MAX) == 0 && stream.copy_is_full && !flow.is_over();
+        return;
+    }
     if (room() == 0 && !flow.is_held_up()) {
         if (!discard(flow.pipe())) flow.close();
         return;

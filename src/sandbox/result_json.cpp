@@ -8,6 +8,7 @@
 
 #include "base/base64.hpp"
 #include "base/strings.hpp"
+#include "base/units.hpp"
 #include "json/json.hpp"
 #include "spec/reader.hpp"
 
@@ -85,17 +86,41 @@ Json denied_json(const DeniedCall& call) {
                          {"program", {call.program}}}};
 }
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json{} : Json{text}; }
+
+// A number as a number, a truth as a truth; what is neither is a text ("max 100000", "net:[4026532183]").
+Json plain_value(const std::string& text) {
+    if (text == "true" || text == "false") return {text == "true"};
+    if (const auto whole = parse_number<uint64_t>(text)) return {*whole};
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    if (error == std::errc() && end == text.data() + text.size()) return {number};
+    return text_or_null(text);
+}
+
 Json limit_json(const EnforcedLimit& limit) {
-    const auto text_or_null = [](const std::string& text) { return text.empty() ? Json{} : Json{text}; };
     return {Json::Object{{"name", {limit.name}},
-                         {"asked", {limit.asked}},
+                         {"asked", plain_value(limit.asked)},
                          {"enforced_by", text_or_null(limit.enforced_by)},
-                         {"value", text_or_null(limit.value)}}};
+                         {"value", plain_value(limit.value)},
+                         {"hit", json_of(limit.hit)}}};
 }
 
 Json receipt_json(const ReceiptLine& line) {
     return {Json::Object{
         {"name", {line.name}}, {"planned", {line.planned}}, {"found", {line.found}}, {"holds", {line.holds}}}};
+}
+
+Json failure_json(const CopyFailure& failure) {
+    Json::Object members = {
+        {"source", {failure.source}}, {"destination", {failure.destination}}, {"error", {failure.error}}};
+    if (!failure.hint.empty()) members.push_back({"hint", {failure.hint}});
+    return {std::move(members)};
+}
+
+Json published_json(const PublishedPort& port) {
+    return {Json::Object{
+        {"address", {port.address}}, {"host_port", {uint64_t(port.host)}}, {"inside_port", {uint64_t(port.inside)}}}};
 }
 
 Json usage_json(const SandboxResult& result) {
@@ -134,14 +159,19 @@ std::vector<Blank> blanks_of(const SandboxResult& result) {
 std::string frame_of(const SandboxResult& result, const std::vector<Blank>& blanks) {
     Json::Object members = {{"status", {std::string(status_word(result.status))}},
                             {"exit_code", json_of(result.exit_code)},
-                            {"signal", json_of(result.signal)}};
+                            {"signal", json_of(result.signal)},
+                            {"stopped_by", text_or_null(result.stopped_by)}};
     for (const Blank& blank : blanks) members.push_back({blank.name, {std::string()}});
     members.push_back({"truncated", {result.truncated}});
     members.push_back({"usage", usage_json(result)});
     members.push_back({"denied", result.denied ? json_of(*result.denied, denied_json) : Json{}});
     members.push_back({"limits", json_of(result.limits, limit_json)});
     members.push_back({"landlock", json_of(result.landlock_abi)});
-    members.push_back({"receipt", json_of(result.receipt, receipt_json)});
+    members.push_back({"receipt", result.receipt.empty() ? Json{} : json_of(result.receipt, receipt_json)});
+    members.push_back({"receipt_sha256", text_or_null(result.receipt_sha256)});
+    if (!result.copy_failures.empty())
+        members.push_back({"copy_failures", json_of(result.copy_failures, failure_json)});
+    if (!result.published.empty()) members.push_back({"published", json_of(result.published, published_json)});
     if (!result.error.empty()) members.push_back({"error", {result.error}});
     if (!result.hint.empty()) members.push_back({"hint", {result.hint}});
     return json_text({std::move(members)});
@@ -204,11 +234,22 @@ static void read(const Reader& object, DeniedCall& call) {
     }
 }
 
+// The text that plain_value() has made it of.
+static void read_plain(const Reader& object, std::string_view key, std::string& out) {
+    const Json* value = object.json().find(key);
+    if (value == nullptr) return;
+    if (const std::string* text = value->string()) out = *text;
+    else if (const bool* flag = value->boolean()) out = *flag ? "true" : "false";
+    else if (const uint64_t* number = value->unsigned_integer()) out = std::to_string(*number);
+    else if (const double* real = value->real()) out = decimal(*real);
+}
+
 static void read(const Reader& object, EnforcedLimit& limit) {
     object.required("name", limit.name);
-    object.required("asked", limit.asked);
+    read_plain(object, "asked", limit.asked);
     object.optional("enforced_by", limit.enforced_by);
-    object.optional("value", limit.value);
+    read_plain(object, "value", limit.value);
+    object.optional("hit", limit.hit);
 }
 
 static void read(const Reader& object, ReceiptLine& line) {
@@ -216,6 +257,19 @@ static void read(const Reader& object, ReceiptLine& line) {
     object.required("planned", line.planned);
     object.required("found", line.found);
     object.optional("holds", line.holds);
+}
+
+static void read(const Reader& object, PublishedPort& port) {
+    object.required("address", port.address);
+    object.required("host_port", port.host);
+    object.required("inside_port", port.inside);
+}
+
+static void read(const Reader& object, CopyFailure& failure) {
+    object.required("source", failure.source);
+    object.required("destination", failure.destination);
+    object.required("error", failure.error);
+    object.optional("hint", failure.hint);
 }
 
 namespace {
@@ -246,6 +300,7 @@ Result<SandboxResult> parse_result(std::string_view json) {
     object.required_choice("status", result.status, kStatus);
     read_byte(object, "exit_code", result.exit_code);
     read_byte(object, "signal", result.signal);
+    object.optional("stopped_by", result.stopped_by);
     object.optional("truncated", result.truncated);
     object.required("usage", usage);
     result.denied.reset();
@@ -253,6 +308,9 @@ Result<SandboxResult> parse_result(std::string_view json) {
     object.optional("limits", result.limits);
     object.optional("landlock", result.landlock_abi);
     object.optional("receipt", result.receipt);
+    object.optional("receipt_sha256", result.receipt_sha256);
+    object.optional("copy_failures", result.copy_failures);
+    object.optional("published", result.published);
     object.optional("error", result.error);
     object.optional("hint", result.hint);
     result.out = output_of(root, "stdout");
@@ -283,13 +341,15 @@ Result<SandboxResult> from_wire(std::string_view wire) {
 }
 
 int exit_code_of(const SandboxResult& result) {
-    constexpr int kTimedOut = 124, kNotSetUp = 125, kOutOfMemory = 137, kSignal = 128;
+    constexpr int kTimedOut = 124, kOurFailure = 125, kOutOfMemory = 137, kSignal = 128;
     switch (result.status) {
         case SandboxStatus::timed_out: return kTimedOut;
-        case SandboxStatus::setup_failed: return kNotSetUp;
+        case SandboxStatus::setup_failed: return result.exit_code.value_or(kOurFailure);
         case SandboxStatus::oom_killed: return kOutOfMemory;
-        default: return result.exit_code ? *result.exit_code : kSignal + result.signal.value_or(0);
+        default: break;
     }
+    const int code = result.exit_code ? *result.exit_code : kSignal + result.signal.value_or(0);
+    return code == 0 && !result.error.empty() ? kOurFailure : code;
 }
 
 }  // namespace pinfold

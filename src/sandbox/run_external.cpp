@@ -19,11 +19,10 @@ namespace {
 // What takes a sandbox init inside, or a root of pinfold's own.
 Result<void> check_wishes(const SandboxJob& job, const SandboxSetting& setting) {
     const std::pair<bool, const char*> refused[] = {
-        {!job.copy_in.empty(), "--copy-in"},
-        {!job.copy_out.empty(), "--copy-out"},
-        {job.writable_root, "--writable-root"},
-        {job.network == Network::pasta, "--network pasta"},
-        {setting.cgroup_manager != CgroupManager::cgroupfs, "--cgroup-manager"},
+        {!job.copy_in.empty(), "--copy-in"}, {!job.copy_out.empty(), "--copy-out"},
+        {!job.secrets.empty(), "--secret"},  {job.writable_root, "--writable-root"},
+        {!job.scratch.empty(), "--scratch"}, {job.network == Network::pasta, "--network pasta"},
+        {!job.publish.empty(), "--publish"}, {setting.cgroup_manager != CgroupManager::cgroupfs, "--cgroup-manager"},
     };
     for (const auto& [asked, option] : refused) {
         if (asked) return plain_error(concat(option, " cannot be had with --runtime"));
@@ -63,7 +62,7 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
     const CgroupPath& group = prepared.plan.cgroup.place;
     const ExternalBundle bundle = plan_bundle(prepared.config, runtime, group, setting.state_root);
     const SignalForwarder signals = TRY(SignalForwarder::create());
-    UniqueFd place = TRY(take_place(setting));
+    UniqueFd place = TRY(take_place(setting, job.name));
     const StateDir state =
         TRY(StateDir::create(setting.state_root, container_of(prepared).record, config_json(bundle.spec)));
     place.reset();

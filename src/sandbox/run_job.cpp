@@ -1,6 +1,9 @@
 // One job from its beginning to its end.
 #include "sandbox/run_job.hpp"
 
+#include <algorithm>
+#include <chrono>
+
 #include "cgroup/control_files.hpp"
 #include "sandbox/audit_job.hpp"
 #include "sandbox/classify.hpp"
@@ -14,22 +17,17 @@ namespace pinfold {
 
 namespace {
 
-// A job that was killed has no sandbox init any more, and with it its files are gone.
-void copy_out(const PreparedJob& prepared, const JobEnd& end, pid_t sandbox_init, SandboxResult& result) {
-    if (!end.payload) return;
-    const Result<void> copied = [&]() -> Result<void> {
-        const InsideOf inside = TRY(inside_of_sandbox_init(sandbox_init, prepared.plan));
-        return prepared.transfers.copy_out(inside);
-    }();
-    if (copied) return;
-    result.error = copied.error().message;
-    result.hint = copied.error().hint;
-}
+// How long files may come out of a job that has ended, if its own time was not longer: what there is to copy is its
+// choice.
+constexpr std::chrono::nanoseconds kCopyPatience = std::chrono::minutes(1);
 
-Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared, const SandboxSetting& setting) {
+}  // namespace
+
+Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared, const SandboxSetting& setting,
+                                   const OnStay& on_stay) {
     const Plan& plan = prepared.plan;
     const SignalForwarder signals = TRY(SignalForwarder::create());
-    std::optional<Pasta> network;
+    NetworkHelpers network;
     std::optional<Tracer> tracer;
     LaunchOptions options = launch_options(job, prepared, setting, network);
     if (setting.recorder != nullptr) {
@@ -45,24 +43,51 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
         let_go = monotonic_ns();  // right after it
         return check_receipt(receipt);
     };
-    RunningContainer running = TRY(launch_container(container_of(prepared), options, signals));
-    running.state->unlock();
+    RunningContainer running = TRY(launch_job(job, prepared, options, signals));
+    if (!on_stay) running.state->unlock();
+    result.published = prepared.published;
+    if (setting.on_published && !prepared.published.empty()) setting.on_published(prepared.published);
     TRY(prepared.streams.connect());  // not before: a pinfold that starts itself again would lose what was read
     if (plan.process.landlock) result.landlock_abi = plan.process.landlock->abi;
     const pid_t sandbox_init = running.child->pid();
     auto memory = MemoryWatch::create(plan.cgroup.place, sandbox_init, job.limits.memory_mb << 20);
-    result.limits = read_back_limits(job, plan, sandbox_init, memory.has_value());  // the payload may have ended
+    const std::vector<UniqueFd> disks =
+        job.keep_files.empty() ? open_disks(sandbox_init, job) : std::vector<UniqueFd>();
+    result.limits = read_back_limits(job, plan, sandbox_init, memory.has_value(), disks);  // the payload may have ended
     Denials denials = TRY(Denials::create(std::move(running.payload->listener), prepared.filter.program));
-    TRY_IN("deadline", running.payload->link.send(Message::go));
-    const JobEnd end = TRY(
-        supervise_job({running.child->pidfd.get(), &running.payload->link, plan.cgroup.place, signals, prepared.streams,
-                       &denials, timeout_of(job), job.cpu_timeout, -1, memory ? &*memory : nullptr, -1, let_go}));
+    const std::optional<std::chrono::nanoseconds>& timeout = plan.sandbox_init->deadline;
+    if (!timeout)
+        std::erase_if(result.limits, [](const EnforcedLimit& each) { return each.name == "timeout_seconds"; });
+    if (timeout) TRY_IN("deadline", running.payload->link.send(Message::go));
+    if (on_stay) {
+        TRY(on_stay(running));
+        running.keep();
+        running.state->unlock();  // all that others look for is there
+    }
+    std::optional<PtyRelay> terminal;
+    if (job.terminal) terminal.emplace(TRY(PtyRelay::create(std::move(running.master), STDIN_FILENO, STDOUT_FILENO)));
+    const JobEnd end =
+        TRY(supervise_job({running.child->pidfd.get(), &running.payload->link, plan.cgroup.place, signals,
+                           prepared.streams, &denials, timeout, job.cpu_timeout, -1, memory ? &*memory : nullptr, -1,
+                           let_go, bool(on_stay), terminal ? &*terminal : nullptr}));
+    terminal.reset();  // the caller's is as it was
     take_output(prepared.streams.output, result);
     result.denied = denials.take();
-    classify(end, {measure_usage(plan.cgroup.place), count_oom(plan.cgroup.place).kills, job.cpu_timeout}, result);
-    copy_out(prepared, end, sandbox_init, result);
+    const std::optional<bool> full = disks.empty() ? std::nullopt : std::optional(is_any_full(disks));
+    std::optional<uint64_t> kills;  // unknown without a group
+    if (plan.cgroup.place.exists()) kills = count_oom(plan.cgroup.place).kills;
+    classify(end, {measure_usage(plan.cgroup.place), kills, job.cpu_timeout, full}, result);
+    if (std::string hint = denials.hint(end.ended_at, end.wall); result.exit_code != 0 && !hint.empty())
+        result.hint = std::move(hint);
+    keep_receipt(job.receipt, result);
+    const UniqueFd interrupt = TRY(open_end_signals());
+    result.copy_failures = prepared.transfers.copy_out(
+        prepared.inside,
+        {monotonic_ns() + std::max(timeout.value_or(kCopyPatience), kCopyPatience).count(), interrupt.get()});
     return result;
 }
+
+namespace {
 
 Result<SandboxResult> run(const SandboxJob& job, const SandboxSetting& setting) {
     PreparedJob prepared = TRY(prepare_job(job, setting));

@@ -11,9 +11,13 @@
 #include "sandbox/classify.hpp"
 #include "sandbox/detached.hpp"
 #include "sandbox/exec_job.hpp"
+#include "sandbox/kept_files.hpp"
 #include "sandbox/languages.hpp"
+#include "sandbox/monitor.hpp"
+#include "sandbox/publish.hpp"
 #include "sandbox/result_json.hpp"
 #include "sandbox/run_job.hpp"
+#include "sandbox/session.hpp"
 #include "sandbox/transfer.hpp"
 #include "sandbox/worker.hpp"
 #include "spec/parse.hpp"
@@ -55,7 +59,9 @@ Result<SandboxResult> exec_here(const std::string& name, const SandboxSetting& s
                                 std::vector<std::string> command, const ExecLimits& limits) {
     Found found = TRY(find(setting.state_root, name, Operation::exec));
     ExecOverrides overrides{*found.spec.process, "", 0};
-    overrides.process.args = std::move(command);
+    if (!limits.session.empty()) TRY(check_session(limits.session));
+    overrides.process.args =
+        limits.session.empty() ? std::move(command) : session_command({limits.session, std::move(command)});
     const HostFacts facts = TRY(gather_host_facts());
     const AuditTrail trail = TRY(open_trail(setting.policies, setting.audit));
     const AuditEvent event{
@@ -70,8 +76,12 @@ Result<SandboxResult> exec_here(const std::string& name, const SandboxSetting& s
         if (trail.is_on()) append_or_warn(trail, receipt_event(name, receipt));
         return require(receipt);
     };
-    SandboxResult result = run_exec_job(plan, found.state, child,
-                                        {limits.timeout, {limits.input, true, limits.output_limit, {}}, on_receipt});
+    SandboxResult result = run_exec_job(
+        plan, found.state, child,
+        {limits.timeout,
+         {.input = limits.input, .capture = true, .merge = limits.merge_output, .output_limit = limits.output_limit},
+         on_receipt,
+         limits.receipt});
     log_result(trail, name, result, Ended::exec);
     return result;
 }
@@ -88,17 +98,17 @@ Result<std::string> audited(const SandboxSetting& setting, const AuditEvent& eve
     return done;
 }
 
-// Work on the files of a sandbox; the answer is for read_file alone. The caller's memory is "-".
+// Work on the files of a sandbox, at a path of its own; the answer is for read_file alone. The caller's memory is "-".
 template <class Work>
-Result<std::string> with_files(const std::string& name, const RunnerOptions& options, const FileCopy& copied,
-                               const Work& work) {
+Result<std::string> with_files(const std::string& name, const RunnerOptions& options, const std::string& path,
+                               const FileCopy& copied, const Work& work) {
     return in_worker([&]() -> Result<std::string> {
         const SandboxSetting setting = TRY(setting_of(options));
         const AuditEvent event{
             "copy", name, "", {{"source", json_quoted(copied.source)}, {"target", json_quoted(copied.destination)}}};
         return audited(setting, event, [&]() -> Result<std::string> {
-            const Found found = TRY(find(setting.state_root, name, Operation::copy));
-            return work(inside_of(found.state, found.spec), setting);
+            const Policies policies = for_sandboxes(setting.policies, setting.state_root, setting.audit);
+            return work(TRY(files_of(setting.state_root, name, path, policies)), setting);
         });
     });
 }
@@ -108,14 +118,16 @@ Result<void> without_answer(Result<std::string> answer) {
     return {};
 }
 
-Result<void> transfer(const std::string& name, const RunnerOptions& options, const FileCopy& copied,
-                      const SandboxJob& job, Result<void> (Transfers::*copy)(const InsideOf&) const) {
+Result<void> transfer(const std::string& name, const RunnerOptions& options, const std::string& path,
+                      const FileCopy& copied, const SandboxJob& job,
+                      Result<void> (*copy)(const Transfers&, const InsideOf&)) {
     const auto work = [&](const InsideOf& inside, const SandboxSetting& setting) -> Result<std::string> {
-        const Transfers transfers = TRY(Transfers::open(job, with_state_root(setting.policies, setting.state_root)));
-        TRY((transfers.*copy)(inside));
+        const Transfers transfers =
+            TRY(Transfers::open(job, for_sandboxes(setting.policies, setting.state_root, setting.audit)));
+        TRY(copy(transfers, inside));
         return std::string();
     };
-    return without_answer(with_files(name, options, copied, work));
+    return without_answer(with_files(name, options, path, copied, work));
 }
 
 }  // namespace
@@ -139,11 +151,12 @@ SandboxResult SandboxRunner::run_code(const std::string& language, std::string c
 }
 
 Result<Sandbox> Sandbox::start(SandboxJob job, RunnerOptions options) {
-    const auto start_it = [&]() -> Result<std::string> {
-        const SandboxSetting setting = TRY(setting_of(options));
+    const auto start_it = [&](int answer) -> Result<std::string> {
+        SandboxSetting setting = TRY(setting_of(options));
+        setting.answer = answer;
         return start_sandbox(job, setting);
     };
-    std::string name = TRY(in_worker(start_it));
+    std::string name = TRY(in_clean_worker(start_it));
     return Sandbox(std::move(name), std::move(options));
 }
 
@@ -163,13 +176,68 @@ SandboxResult Sandbox::exec(std::vector<std::string> command, const ExecLimits& 
     }));
 }
 
+SandboxResult Sandbox::wait() const {
+    return result_of(in_worker([&]() -> Result<std::string> {
+        const SandboxSetting setting = TRY(setting_of(options_));
+        SandboxEnd end = TRY(await_sandbox(setting.state_root, name_, true));
+        return to_wire(std::move(end.result));
+    }));
+}
+
+Result<std::vector<PublishedPort>> Sandbox::published() const {
+    const auto read = [&]() -> Result<std::string> {
+        const SandboxSetting setting = TRY(setting_of(options_));
+        const ContainerState state = TRY(load_state(setting.state_root, name_));
+        const auto found = state.record.annotations.find(kPublishedAnnotation);
+        return found == state.record.annotations.end() ? std::string() : found->second;
+    };
+    const std::string annotation = TRY(in_worker(read));
+    return annotation.empty() ? std::vector<PublishedPort>() : TRY(parse_published(annotation));
+}
+
+Result<Sandbox::Output> Sandbox::output() const {
+    const auto read = [&]() -> Result<std::string> {
+        const SandboxSetting setting = TRY(setting_of(options_));
+        SandboxResult printed;
+        TRY(show_output(setting.state_root, name_, false, [&](size_t stream, std::string_view bytes) -> Result<void> {
+            (stream == 0 ? printed.out : printed.err) += bytes;
+            return {};
+        }));
+        return to_wire(std::move(printed));
+    };
+    const std::string wire = TRY(in_worker(read));
+    SandboxResult printed = TRY(from_wire(wire));
+    return Output{std::move(printed.out), std::move(printed.err)};
+}
+
+Result<void> Sandbox::stop(std::chrono::nanoseconds time) const {
+    return without_answer(in_worker([&]() -> Result<std::string> {
+        const SandboxSetting setting = TRY(setting_of(options_));
+        return audited(setting, {"stop", name_, "", {}}, [&]() -> Result<std::string> {
+            TRY(stop_sandbox(setting.state_root, name_, time));
+            return std::string();
+        });
+    }));
+}
+
+Result<void> Sandbox::restart() const {
+    return without_answer(in_clean_worker([&](int answer) -> Result<std::string> {
+        SandboxSetting setting = TRY(setting_of(options_));
+        setting.answer = answer;
+        return audited(setting, {"start", name_, "", {}}, [&]() -> Result<std::string> {
+            TRY(restart_sandbox(setting, name_));
+            return std::string();
+        });
+    }));
+}
+
 Result<std::string> Sandbox::read_file(const std::string& path, uint64_t max) const {
-    return with_files(name_, options_, {concat(name_, ':', path), "-"},
+    return with_files(name_, options_, path, {concat(name_, ':', path), "-"},
                       [&](const InsideOf& inside, const SandboxSetting&) { return read_inside(inside, path, max); });
 }
 
 Result<void> Sandbox::write_file(const std::string& path, std::string_view bytes, unsigned mode) const {
-    return without_answer(with_files(name_, options_, {"-", concat(name_, ':', path)},
+    return without_answer(with_files(name_, options_, path, {"-", concat(name_, ':', path)},
                                      [&](const InsideOf& inside, const SandboxSetting&) -> Result<std::string> {
                                          TRY(write_inside(inside, path, bytes, mode));
                                          return std::string();
@@ -179,13 +247,19 @@ Result<void> Sandbox::write_file(const std::string& path, std::string_view bytes
 Result<void> Sandbox::copy_to(const std::string& host_path, const std::string& path) const {
     SandboxJob job;
     job.copy_in = {{host_path, path}};
-    return transfer(name_, options_, {host_path, concat(name_, ':', path)}, job, &Transfers::copy_in);
+    return transfer(name_, options_, path, {host_path, concat(name_, ':', path)}, job,
+                    [](const Transfers& transfers, const InsideOf& inside) { return transfers.copy_in(inside); });
 }
 
 Result<void> Sandbox::copy_from(const std::string& path, const std::string& host_path) const {
     SandboxJob job;
     job.copy_out = {{path, host_path}};
-    return transfer(name_, options_, {concat(name_, ':', path), host_path}, job, &Transfers::copy_out);
+    return transfer(name_, options_, path, {concat(name_, ':', path), host_path}, job,
+                    [](const Transfers& transfers, const InsideOf& inside) -> Result<void> {
+                        const std::vector<CopyFailure> failures = transfers.copy_out(inside);
+                        if (failures.empty()) return {};
+                        return Error{0, failures.front().error, failures.front().hint};
+                    });
 }
 
 Result<void> Sandbox::cleanup() {

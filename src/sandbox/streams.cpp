@@ -34,7 +34,7 @@ Result<void> make_input(JobStreams& made, int from) {
 int input_without_terminal() { return ::isatty(STDIN_FILENO) != 0 ? -1 : STDIN_FILENO; }
 
 Result<JobStreams> make_streams(const StreamWishes& wishes) {
-    JobStreams made{.output = TRY(Output::create(wishes.capture, wishes.output_limit))};
+    JobStreams made{.output = TRY(Output::create({wishes.capture, wishes.tee, wishes.merge, wishes.output_limit}))};
     made.streams.out = made.output.take_write_end(0);
     made.streams.err = made.output.take_write_end(1);
     if (wishes.input >= 0) TRY(make_input(made, wishes.input));

@@ -16,6 +16,8 @@ namespace pinfold {
 struct StreamWishes {
     int input = -1;              // -1: nothing to read
     bool capture = false;        // keep what is printed
+    bool tee = false;            // and pass it on
+    bool merge = false;          // of both streams make one
     uint64_t output_limit = 0;   // bytes; 0: none
     std::optional<uid_t> owner;  // on the host, of the pipes, so that the payload can open /dev/stdout
 };

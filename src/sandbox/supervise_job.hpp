@@ -28,15 +28,22 @@ struct JobWatch {
     MemoryWatch* memory = nullptr;   // null: the kernel holds it
     int mark = -1;                   // cgroup namespace that all of it is in, where a group does not tell
     int64_t began = monotonic_ns();  // when the program was let go
+    bool stays = false;              // it has no caller any more, whose signals would be for it
+    PtyRelay* terminal = nullptr;    // null: it has none
 };
 
 struct JobEnd {
     std::optional<PayloadEnd> payload;            // nothing: it went with its init
     std::optional<std::chrono::nanoseconds> cpu;  // that it had used when it was killed, where no group counts it
+    std::optional<uint64_t> peak_memory;  // of all that lived at once, as we have seen, where no group counts it
     bool timed_out = false;
+    bool cpu_timed_out = false;  // of the two, it was the processor time
     bool out_of_memory = false;  // as we have seen; what the kernel did is counted elsewhere
     bool over_limit = false;     // of its output
+    bool dropped = false;        // the oldest of that, from a log
+    std::string output_error;    // why some of that could not be written; empty: it was, or nobody reads
     std::chrono::nanoseconds wall{};
+    int64_t ended_at = 0;  // by monotonic_ns()
 };
 
 // Returns when nothing of the job runs any more but its init, which waits to be let go, unless it was killed too.

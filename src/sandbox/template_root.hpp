@@ -1,4 +1,4 @@
-// Roots by recipe: a file that lists what of this machine a sandbox is shown. Those of bundles/ go by their names.
+// Roots by recipe: what of this machine a sandbox is shown, as a template lists it.
 #pragma once
 
 #include <string>
@@ -6,11 +6,15 @@
 #include "pinfold/result.hpp"
 #include "policy/policy.hpp"
 #include "sandbox/host_root.hpp"
+#include "sandbox/templates.hpp"
 
 namespace pinfold {
 
-// A name, or a path: that has a slash. What a file of the caller's shows is judged like what the caller binds.
+// Of a template by its name or its file. What one shows that has not come with pinfold is judged like what the caller
+// binds.
 Result<HostRoot> plan_template_root(const std::string& name, const Policies& policies, const User& user,
+                                    Network network);
+Result<HostRoot> plan_template_root(const FoundTemplate& found, const Policies& policies, const User& user,
                                     Network network);
 
 }  // namespace pinfold

@@ -1,11 +1,14 @@
 // The part of classic BPF that seccomp filters are made of: load a word, mask it, compare, jump, return.
 #include "seccomp/bpf_eval.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <compare>
 #include <cstring>
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace pinfold {
 
@@ -87,6 +90,78 @@ std::optional<Ways> ways_on(const sock_filter& step, const Word& word) {
     }
 }
 
+enum class Field { none, number, arch };
+
+// A program on its way: all of these calls have come here, with this field in the accumulator.
+struct Position {
+    size_t at = 0;
+    Field field = Field::none;
+    CallRange calls;
+};
+
+constexpr size_t kMostRanges = 1 << 16;
+
+// The first value of a range, behind its beginning, for which a jump may go another way. Empty: all go one way.
+std::optional<uint32_t> next_way(const sock_filter& step, uint32_t first, uint32_t last) {
+    uint64_t cut = step.k;
+    if (step.code == (BPF_JMP | BPF_JGT | BPF_K) || (step.code == (BPF_JMP | BPF_JEQ | BPF_K) && first == step.k)) {
+        cut = uint64_t{step.k} + 1;
+    } else if (step.code == (BPF_JMP | BPF_JSET | BPF_K)) {
+        if (step.k == 0) return std::nullopt;
+        const int lowest = std::countr_zero(step.k);  // whatever bits are asked for, this one changes first
+        cut = ((uint64_t{first} >> lowest) + 1) << lowest;
+    }
+    if (cut <= first || cut > last) return std::nullopt;
+    return uint32_t(cut);
+}
+
+// A jump by architecture or number: on with those that go the first one's way, the others wait.
+bool take_jump(const sock_filter& step, Position& now, std::vector<Position>& waiting) {
+    const bool by_number = now.field == Field::number;
+    uint32_t& first = by_number ? now.calls.first_number : now.calls.first_arch;
+    uint32_t& last = by_number ? now.calls.last_number : now.calls.last_arch;
+    const std::optional<uint32_t> distance = jump_distance(step, first);
+    if (!distance) return false;
+    if (const std::optional<uint32_t> cut = next_way(step, first, last)) {
+        const uint32_t end = std::exchange(last, *cut - 1);
+        waiting.push_back(now);
+        Position& others = waiting.back();
+        (by_number ? others.calls.first_number : others.calls.first_arch) = *cut;
+        (by_number ? others.calls.last_number : others.calls.last_arch) = end;
+    }
+    now.at += *distance + 1;
+    return true;
+}
+
+// One after the other where two programs come to, over jumps that only lead on.
+size_t skip_jumps(std::span<const sock_filter> program, size_t at) {
+    while (at < program.size() && program[at].code == (BPF_JMP | BPF_JA)) at += size_t{program[at].k} + 1;
+    return at;
+}
+
+using Places = std::pair<size_t, size_t>;
+
+// From two instructions on, before which nothing that matters was loaded: step by step they do the same.
+bool go_on_alike(std::span<const sock_filter> one, std::span<const sock_filter> other, const Places& from,
+                 std::set<Places>& known) {
+    std::vector<Places> left = {from};
+    while (!left.empty()) {
+        const Places at(skip_jumps(one, left.back().first), skip_jumps(other, left.back().second));
+        left.pop_back();
+        if (at.first >= one.size() || at.second >= other.size()) return false;
+        if (!known.insert(at).second) continue;
+        const sock_filter& step = one[at.first];
+        const sock_filter& same = other[at.second];
+        if (step.code != same.code || step.k != same.k) return false;
+        if (step.code == (BPF_RET | BPF_K)) continue;
+        const bool is_plain = step.code == (BPF_LD | BPF_W | BPF_ABS) || step.code == (BPF_ALU | BPF_AND | BPF_K);
+        if (!is_plain && !jump_distance(step, 0)) return false;
+        left.emplace_back(at.first + 1 + (is_plain ? 0 : step.jt), at.second + 1 + (is_plain ? 0 : same.jt));
+        if (!is_plain) left.emplace_back(at.first + 1 + step.jf, at.second + 1 + same.jf);
+    }
+    return true;
+}
+
 }  // namespace
 
 uint32_t evaluate(std::span<const sock_filter> program, const seccomp_data& call, size_t* steps) {
@@ -125,6 +200,47 @@ bool always_answers(std::span<const sock_filter> program, const PartlyKnownCall&
         }
     }
     return true;
+}
+
+std::optional<std::vector<RangeEnd>> ends_of(std::span<const sock_filter> program, const CallRange& calls) {
+    std::vector<RangeEnd> ends;
+    std::vector<Position> waiting = {{0, Field::none, calls}};
+    while (!waiting.empty()) {
+        Position& now = waiting.back();
+        if (now.at >= program.size() || ends.size() == kMostRanges) return std::nullopt;
+        const sock_filter& step = program[now.at];
+        const bool loads = step.code == (BPF_LD | BPF_W | BPF_ABS);
+        if (loads && step.k == offsetof(seccomp_data, nr)) {
+            now.field = Field::number;
+            ++now.at;
+        } else if (loads && step.k == offsetof(seccomp_data, arch)) {
+            now.field = Field::arch;
+            ++now.at;
+        } else if (loads || step.code == (BPF_RET | BPF_K)) {
+            ends.push_back({now.calls, now.at});
+            waiting.pop_back();
+        } else if (step.code == (BPF_JMP | BPF_JA)) {
+            now.at += size_t{step.k} + 1;
+        } else {
+            Position on = now;
+            waiting.pop_back();
+            if (on.field == Field::none || !take_jump(step, on, waiting)) return std::nullopt;
+            waiting.push_back(on);
+        }
+    }
+    return ends;
+}
+
+bool answer_alike(std::span<const sock_filter> one, std::span<const sock_filter> other) {
+    const std::optional<std::vector<RangeEnd>> ends = ends_of(one);
+    if (!ends) return false;
+    std::set<Places> known;
+    return std::ranges::all_of(*ends, [&](const RangeEnd& end) {
+        const std::optional<std::vector<RangeEnd>> others = ends_of(other, end.calls);
+        return others && std::ranges::all_of(*others, [&](const RangeEnd& there) {
+                   return go_on_alike(one, other, {end.at, there.at}, known);
+               });
+    });
 }
 
 }  // namespace pinfold

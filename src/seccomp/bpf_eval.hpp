@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
+#include <vector>
 
 namespace pinfold {
 
@@ -25,5 +27,26 @@ struct PartlyKnownCall {
 // its data. Where it cannot be told which way a program goes, it is taken to go both.
 bool always_answers(std::span<const sock_filter> program, const PartlyKnownCall& calls,
                     const std::function<bool(uint32_t action)>& is_meant);
+
+// Calls of some architectures and numbers, from the first to the last of both.
+struct CallRange {
+    uint32_t first_arch = 0;
+    uint32_t last_arch = ~0U;
+    uint32_t first_number = 0;
+    uint32_t last_number = ~0U;
+};
+
+// Where all calls of a range come to: the instruction that answers them, or the first that looks at something else.
+struct RangeEnd {
+    CallRange calls;
+    size_t at;
+};
+
+// All calls by where they come to. Empty where that cannot be told by architecture and number, or only for very many
+// ranges.
+std::optional<std::vector<RangeEnd>> ends_of(std::span<const sock_filter> program, const CallRange& calls = {});
+
+// Whether two programs answer alike to every call there can be. A proof: false where it cannot be told.
+bool answer_alike(std::span<const sock_filter> one, std::span<const sock_filter> other);
 
 }  // namespace pinfold

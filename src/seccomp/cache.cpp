@@ -20,7 +20,6 @@
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
-#include "base/sha256.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "seccomp/cache_key.hpp"
@@ -32,24 +31,24 @@ namespace pinfold {
 namespace {
 
 constexpr size_t kMaxEntries = 64;
-constexpr std::array<char, 8> kMagic = {'p', 'f', 's', 'e', 'c', 'c', 'm', 'p'};
+constexpr size_t kMaxKey = 1 << 20;  // no real profile comes near it
+constexpr std::array<char, 8> kMagic = {'p', 'f', 's', 'e', 'c', 'c', 'm', '2'};
 
-// A file is this and then the instructions. The digest is over all that follows it, the key included, so that a file
-// under another program's name is found out as well.
+// A file is this, then the instructions, then the key: whatever its name is, a program is that of its key alone. The
+// checksum is over all that follows it.
 struct Header {
     std::array<char, 8> magic = kMagic;
-    Sha256Digest digest{};
-    Sha256Digest key{};
+    uint64_t checksum = 0;
     uint32_t flags = 0;
     uint32_t instructions = 0;
 };
-static_assert(sizeof(Header) == 80, "no padding: the header is hashed and written as it lies in memory");
+static_assert(sizeof(Header) == 24, "no padding: the header is written as it lies in memory");
 
-constexpr size_t kHashedFrom = offsetof(Header, key);
-constexpr size_t kMaxFileSize = sizeof(Header) + BPF_MAXINSNS * sizeof(sock_filter);
+constexpr size_t kCheckedFrom = offsetof(Header, flags);
+constexpr size_t kMaxFileSize = sizeof(Header) + BPF_MAXINSNS * sizeof(sock_filter) + kMaxKey;
 
 struct Entry {
-    Sha256Digest key;
+    std::string key;
     std::string name;  // of the file, in the cache directory
 };
 
@@ -73,27 +72,27 @@ Result<UniqueFd> open_cache_dir(const std::string& path) {
     return dir;
 }
 
-Result<SeccompFilter> decode(std::string_view content, const Sha256Digest& key) {
+Result<SeccompFilter> decode(std::string_view content, std::string_view key) {
     Header header;
     if (content.size() < sizeof header) return plain_error("too short");
     std::memcpy(&header, content.data(), sizeof header);
-    const size_t program_size = content.size() - sizeof header;
-    if (header.magic != kMagic || header.key != key) return plain_error("not the program that its name says");
-    if (program_size != header.instructions * sizeof(sock_filter)) return plain_error("wrong length");
-    if (sha256(content.substr(kHashedFrom)) != header.digest) return plain_error("wrong checksum");
+    const size_t program_size = size_t{header.instructions} * sizeof(sock_filter);
+    if (header.magic != kMagic) return plain_error("not a program of this version");
+    if (content.size() != sizeof header + program_size + key.size()) return plain_error("wrong length");
+    if (content.substr(sizeof header + program_size) != key) return plain_error("the program of another profile");
+    if (quick_hash(content.substr(kCheckedFrom)) != header.checksum) return plain_error("wrong checksum");
     SeccompFilter filter{std::vector<sock_filter>(header.instructions), header.flags};
     std::memcpy(filter.program.data(), content.data() + sizeof header, program_size);
     return filter;
 }
 
-std::string encode(const SeccompFilter& filter, const Sha256Digest& key) {
-    Header header{.key = key, .flags = filter.flags, .instructions = uint32_t(filter.program.size())};
-    std::string content(sizeof header + filter.program.size() * sizeof(sock_filter), '\0');
-    std::memcpy(content.data(), &header, sizeof header);
-    std::memcpy(content.data() + sizeof header, filter.program.data(), content.size() - sizeof header);
-    header.digest = sha256(std::string_view(content).substr(kHashedFrom));
-    std::memcpy(content.data(), &header, sizeof header);
-    return content;
+std::string encode(const SeccompFilter& filter, const std::string& key) {
+    Header header{.flags = filter.flags, .instructions = uint32_t(filter.program.size())};
+    const auto bytes = [](const void* data, size_t size) { return std::string(static_cast<const char*>(data), size); };
+    const std::string program = bytes(filter.program.data(), filter.program.size() * sizeof(sock_filter));
+    const std::string content = concat(bytes(&header, sizeof header), program, key);
+    header.checksum = quick_hash(std::string_view(content).substr(kCheckedFrom));
+    return concat(bytes(&header, sizeof header), program, key);
 }
 
 Result<SeccompFilter> read_entry(int dir, const Entry& entry) {
@@ -107,10 +106,11 @@ Result<SeccompFilter> read_entry(int dir, const Entry& entry) {
     return TRY_IN(entry.name, decode(std::string_view(content).substr(0, size_t(got)), entry.key));
 }
 
-// Entries and left-over temporary files; other files in the directory are none of our business.
+// Entries of this version and of earlier ones, and what a killed process has left; other files in the directory are
+// none of our business.
 bool is_cache_file(std::string_view name) {
-    constexpr size_t kKeyDigits = 2 * sizeof(Sha256Digest);
-    return name.find_first_not_of("0123456789abcdef") == kKeyDigits && name[kKeyDigits] == '.';
+    const size_t digits = name.find_first_not_of("0123456789abcdef");
+    return (digits == 16 || digits == 64) && name[digits] == '.';
 }
 
 struct DatedName {
@@ -170,11 +170,40 @@ Result<void> store_entry(int dir, const Entry& entry, const SeccompFilter& filte
     return write_entry(dir, entry, encode(filter, entry.key));
 }
 
+// With one blank between them. A name that is empty, or has a blank in it, is none of the table's.
+bool is_list_of(std::string_view words, const std::vector<std::string>& list) {
+    for (size_t i = 0; i < list.size(); ++i) {
+        if (list[i].empty() || list[i].find(' ') != std::string::npos || !words.starts_with(list[i])) return false;
+        words.remove_prefix(list[i].size());
+        const bool is_last = i + 1 == list.size();
+        if (words.empty() || is_last) return words.empty() && is_last;
+        if (words[0] != ' ') return false;
+        words.remove_prefix(1);
+    }
+    return words.empty();
+}
+
+bool is_rule(const ShippedRule& shipped, const SyscallRule& rule) {
+    const auto is_arg = [](const ShippedArg& one, const SyscallArg& arg) {
+        return one.index == arg.index && one.value == arg.value && one.value_two == arg.value_two && one.op == arg.op;
+    };
+    return shipped.action == rule.action && shipped.errno_ret == rule.errno_ret &&
+           is_list_of(shipped.names, rule.names) && std::ranges::equal(shipped.args, rule.args, is_arg);
+}
+
+// In all that its key is made of.
+bool is_profile(const ShippedProfile& shipped, const Seccomp& profile) {
+    return profile.flags.empty() && shipped.default_action == profile.default_action &&
+           shipped.default_errno_ret == profile.default_errno_ret &&
+           is_list_of(shipped.architectures, profile.architectures) &&
+           std::ranges::equal(shipped.rules, profile.syscalls, is_rule);
+}
+
 // What came with pinfold was compiled when pinfold was.
-std::optional<SeccompFilter> find_shipped(const Sha256Digest& key) {
-    for (const ShippedProfile& profile : shipped_table()) {
-        if (profile.key != key) continue;
-        return SeccompFilter{{profile.program.begin(), profile.program.end()}, 0};
+std::optional<SeccompFilter> find_shipped(const Seccomp& profile) {
+    for (const ShippedProfile& shipped : shipped_table()) {
+        if (!is_profile(shipped, profile)) continue;
+        return SeccompFilter{{shipped.program.begin(), shipped.program.end()}, 0};
     }
     return std::nullopt;
 }
@@ -186,15 +215,17 @@ Result<SeccompFilter> compile_seccomp_cached(const Seccomp& profile, const std::
     if (is_reporting(profile)) {
         return with_reporting(TRY(compile_seccomp_cached(without_reporting(profile), cache_dir)));
     }
-    const Sha256Digest key = seccomp_cache_key(profile);
-    if (std::optional<SeccompFilter> shipped = find_shipped(key)) return std::move(*shipped);
+    if (std::optional<SeccompFilter> shipped = find_shipped(profile)) return std::move(*shipped);
+    const std::string key = seccomp_cache_key(profile);
+    if (key.size() > kMaxKey) return compile_seccomp(profile);
     const Result<UniqueFd> dir = open_cache_dir(cache_dir);
     if (!dir) {
         log_debug(concat("seccomp cache not used: ", dir.error().message));
         return compile_seccomp(profile);
     }
-    const Entry entry{key, to_hex(key) + ".bpf"};
+    const Entry entry{key, seccomp_cache_name(key)};
     Result<SeccompFilter> cached = read_entry(dir->get(), entry);
+    if (cached) tell_unknown_calls(profile);
     if (cached) return cached;
     log_debug(concat("seccomp cache: ", cached.error().message, "; compiling"));
 

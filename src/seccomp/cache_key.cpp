@@ -1,18 +1,23 @@
-// A strong hash over all that decides what compile_seccomp makes of a profile.
+// All that decides what compile_seccomp makes of a profile, as bytes.
 #include "seccomp/cache_key.hpp"
 
 #include <seccomp.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "base/strings.hpp"
 
 namespace pinfold {
 
 namespace {
 
 // Raise it whenever compile_seccomp makes another program of the same profile, or the file's layout changes.
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 3;
 
 // Every string and list goes in behind its length, every optional behind a flag: no two profiles give the same bytes.
 class KeyText {
@@ -54,7 +59,7 @@ private:
 
 }  // namespace
 
-Sha256Digest seccomp_cache_key(const Seccomp& profile) {
+std::string seccomp_cache_key(const Seccomp& profile) {
     KeyText key;
     key.add(kFormatVersion);
     const scmp_version* library = seccomp_version();
@@ -68,7 +73,25 @@ Sha256Digest seccomp_cache_key(const Seccomp& profile) {
     key.add(profile.architectures);
     key.add(profile.syscalls);
     // The listener's path and metadata stay out: they do not reach the program, and differ from container to container.
-    return sha256(key.text());
+    return key.text();
+}
+
+std::string seccomp_cache_name(const std::string& key) {
+    char name[17];
+    std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(quick_hash(key)));
+    return concat(name, ".bpf");
+}
+
+// A word at a time; each step maps different states to different states, so that a changed word is never overlooked.
+uint64_t quick_hash(std::string_view bytes) {
+    uint64_t state = 0xcbf29ce484222325 ^ bytes.size();
+    for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+        state = (state ^ word) * 0x9e3779b97f4a7c15;
+        state ^= state >> 32;
+    }
+    return state;
 }
 
 }  // namespace pinfold

@@ -1,4 +1,6 @@
-// A profile to BPF by way of libseccomp, which knows every architecture's system calls.
+// A profile to BPF by way of libseccomp, which knows every architecture's system calls. It is told of calls, not of
+// their arguments: where those count, it answers with a number that stands for the call, and argument_checks has the
+// rest.
 #include "seccomp/compile.hpp"
 
 #include <linux/seccomp.h>
@@ -9,15 +11,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <map>
 #include <memory>
-#include <span>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "pinfold/unique_fd.hpp"
+#include "seccomp/argument_checks.hpp"
+#include "seccomp/as_written.hpp"
 #include "seccomp/load.hpp"
 #include "seccomp/newer_syscalls.hpp"
+#include "seccomp/ranges.hpp"
 #include "seccomp/reporting.hpp"
 
 namespace pinfold {
@@ -47,15 +54,8 @@ constexpr std::array<Named<uint32_t>, 9> kActions = {{
     {"SCMP_ACT_NOTIFY", SCMP_ACT_NOTIFY},
 }};
 
-constexpr std::array<Named<scmp_compare>, 7> kOperators = {{
-    {"SCMP_CMP_NE", SCMP_CMP_NE},
-    {"SCMP_CMP_LT", SCMP_CMP_LT},
-    {"SCMP_CMP_LE", SCMP_CMP_LE},
-    {"SCMP_CMP_EQ", SCMP_CMP_EQ},
-    {"SCMP_CMP_GE", SCMP_CMP_GE},
-    {"SCMP_CMP_GT", SCMP_CMP_GT},
-    {"SCMP_CMP_MASKED_EQ", SCMP_CMP_MASKED_EQ},
-}};
+constexpr std::array<std::string_view, 7> kOperators = {
+    "SCMP_CMP_NE", "SCMP_CMP_LT", "SCMP_CMP_LE", "SCMP_CMP_EQ", "SCMP_CMP_GE", "SCMP_CMP_GT", "SCMP_CMP_MASKED_EQ"};
 
 constexpr std::array<Named<unsigned>, 4> kFlags = {{
     {"SECCOMP_FILTER_FLAG_TSYNC", SECCOMP_FILTER_FLAG_TSYNC},
@@ -137,63 +137,110 @@ Result<void> add_architectures(const Context& context, const Seccomp& profile) {
     return {};
 }
 
-Result<std::vector<scmp_arg_cmp>> comparisons(const SyscallRule& rule) {
-    std::vector<scmp_arg_cmp> out;
-    for (const SyscallArg& arg : rule.args) {
+Result<void> check_conditions(const std::vector<SyscallArg>& args) {
+    for (const SyscallArg& arg : args) {
         if (arg.index > kLastArgument) return plain_error(concat("seccomp argument index ", arg.index, " is above 5"));
-        // With MASKED_EQ the first value is the mask and the second what must be left, as in libseccomp.
-        out.push_back({arg.index, TRY(look_up(kOperators, "operator", arg.op)), arg.value, arg.value_two});
-    }
-    return out;
-}
-
-bool repeats_an_index(const std::vector<scmp_arg_cmp>& conditions) {
-    unsigned seen = 0;
-    for (const scmp_arg_cmp& condition : conditions) {
-        if (seen & 1U << condition.arg) return true;
-        seen |= 1U << condition.arg;
-    }
-    return false;
-}
-
-Result<void> add_rule(const Context& context, uint32_t action, const std::string& name,
-                      std::span<const scmp_arg_cmp> conditions) {
-    // Numbers of calls that only other architectures have are negative; libseccomp finds their place.
-    const int number = seccomp_syscall_resolve_name(name.c_str());
-    const auto count = static_cast<unsigned>(conditions.size());
-    const int status = seccomp_rule_add_array(context.get(), action, number, count, conditions.data());
-    if (status == 0) return {};
-    if (status == -EEXIST) return plain_error(concat("seccomp rule for ", quoted(name), " contradicts an earlier one"));
-    return errno_error(-status, concat("add seccomp rule for ", quoted(name)));
-}
-
-bool permits(uint32_t action) { return action == SCMP_ACT_ALLOW || action == SCMP_ACT_LOG; }
-
-void report_unknown(const std::string& name, uint32_t action, uint32_t default_action) {
-    // Leaving a name out of an allow list denies more; leaving it out of a deny list denies less.
-    if (permits(default_action) && !permits(action)) {
-        log_warning(concat("seccomp: system call ", quoted(name), " is not known to libseccomp, so it is not denied"));
-    } else {
-        log_debug(concat("seccomp: system call ", quoted(name), " left out: not known to libseccomp"));
-    }
-}
-
-Result<void> add_rules(const Context& context, const SyscallRule& rule, uint32_t default_action) {
-    const uint32_t action = TRY(action_value(rule.action, rule.errno_ret));
-    const std::vector<scmp_arg_cmp> conditions = TRY(comparisons(rule));
-    if (action == default_action) return {};  // says nothing new, and libseccomp refuses it
-    for (const std::string& name : rule.names) {
-        if (seccomp_syscall_resolve_name(name.c_str()) == __NR_SCMP_ERROR) {
-            report_unknown(name, action, default_action);
-        } else if (repeats_an_index(conditions)) {
-            // libseccomp takes one condition per argument. Other runtimes then make one rule of each condition, so
-            // that any of them suffices, and profiles are written for that.
-            for (const scmp_arg_cmp& condition : conditions) TRY(add_rule(context, action, name, {&condition, 1}));
-        } else {
-            TRY(add_rule(context, action, name, conditions));
-        }
+        if (std::ranges::find(kOperators, arg.op) == kOperators.end())
+            return plain_error(concat("unknown seccomp operator ", quoted(arg.op)));
     }
     return {};
+}
+
+// By any architecture.
+bool is_known_call(const std::string& name) { return seccomp_syscall_resolve_name(name.c_str()) != __NR_SCMP_ERROR; }
+
+bool permits(std::string_view action) { return action == "SCMP_ACT_ALLOW" || action == "SCMP_ACT_LOG"; }
+
+// All that a profile says of one call.
+struct CallWays {
+    std::string name;
+    std::vector<Way> ways;
+    std::map<std::string, uint32_t> by_conditions{};
+};
+
+// By their numbers. Those of calls that only other architectures have are negative; libseccomp finds their place.
+using Calls = std::map<int, CallWays>;
+
+std::string conditions_text(std::vector<SyscallArg> args) {
+    std::ranges::sort(args, {}, &SyscallArg::index);
+    std::string text;
+    for (const SyscallArg& arg : args) text += concat(arg.index, arg.op, arg.value, ',', arg.value_two, ';');
+    return text;
+}
+
+// Where one is the default action the other is an exception from it, which is no contradiction.
+Result<void> add_way(CallWays& call, Way way, uint32_t default_action) {
+    if (way.args.empty() && way.answer == default_action) return {};  // says nothing new
+    const auto is_free = [](const Way& one) { return one.args.empty(); };
+    if (way.args.empty() && std::ranges::any_of(call.ways, is_free)) return {};  // the first counts
+    if (!way.args.empty() && way.answer != default_action) {
+        const auto [same, is_new] = call.by_conditions.emplace(conditions_text(way.args), way.answer);
+        if (!is_new && same->second != way.answer)
+            return plain_error(concat("seccomp rule for ", quoted(call.name), " contradicts an earlier one"));
+    }
+    call.ways.push_back(std::move(way));
+    return {};
+}
+
+Result<Calls> calls_of(const Seccomp& profile, uint32_t default_action) {
+    Calls calls;
+    for (const SyscallRule& rule : profile.syscalls) {
+        const uint32_t answer = TRY(action_value(rule.action, rule.errno_ret));
+        TRY(check_conditions(rule.args));
+        const std::vector<std::vector<SyscallArg>> ways = ways_to_fulfil(rule);
+        for (const std::string& name : rule.names) {
+            if (!is_known_call(name)) continue;  // tell_unknown_calls() tells of them
+            CallWays& call =
+                calls.try_emplace(seccomp_syscall_resolve_name(name.c_str()), CallWays{name, {}}).first->second;
+            for (const std::vector<SyscallArg>& args : ways) TRY(add_way(call, {args, answer}, default_action));
+        }
+    }
+    for (auto& [number, call] : calls) put_in_order(call.ways);
+    return calls;
+}
+
+// Answers that stand for calls: messages to a tracer, of those that the profile itself does not send.
+class StandIns {
+public:
+    StandIns(const Calls& calls, uint32_t default_action) : taken_{default_action} {
+        for (const auto& [number, call] : calls) {
+            for (const Way& way : call.ways) taken_.insert(way.answer);
+        }
+    }
+
+    uint32_t next() {
+        while (!taken_.insert(SCMP_ACT_TRACE(last_)).second) ++last_;
+        return SCMP_ACT_TRACE(last_);
+    }
+
+private:
+    std::set<uint32_t> taken_;
+    uint32_t last_ = 0;  // there are a hundred times as many as calls
+};
+
+Result<void> add_rule(const Context& context, uint32_t action, int number, const std::string& name) {
+    const int status = seccomp_rule_add_array(context.get(), action, number, 0, nullptr);
+    if (status != 0) return errno_error(-status, concat("add seccomp rule for ", quoted(name)));
+    return {};
+}
+
+// Returns the checks for calls whose arguments count, by what stands for them.
+Result<std::map<uint32_t, Checks>> add_calls(const Context& context, const Calls& calls, uint32_t default_action) {
+    StandIns stand_ins(calls, default_action);
+    std::map<uint32_t, Checks> checks;
+    for (const auto& [number, call] : calls) {
+        const std::vector<Way>& ways = call.ways;
+        const auto says_nothing_new = [&](const Way& way) { return way.answer == default_action; };
+        if (std::ranges::all_of(ways, says_nothing_new)) continue;
+        uint32_t answer = ways.front().answer;
+        if (!ways.front().args.empty()) {
+            answer = stand_ins.next();
+            checks[answer] = {check_arguments(ways, default_action), answer_unseen(ways, default_action)};
+        }
+        // libseccomp refuses the default action.
+        if (answer != default_action) TRY(add_rule(context, answer, number, call.name));
+    }
+    return checks;
 }
 
 // libseccomp writes a program to a descriptor only.
@@ -222,18 +269,51 @@ unsigned with_listener(unsigned flags) {
     return flags | SECCOMP_FILTER_FLAG_NEW_LISTENER;
 }
 
-Result<SeccompFilter> compile_seccomp(const Seccomp& profile) {
-    if (is_reporting(profile)) return with_reporting(TRY(compile_seccomp(without_reporting(profile))));
+std::vector<std::string> unknown_calls(const Seccomp& profile, bool denied_only) {
+    std::vector<std::string> names;
+    for (const SyscallRule& rule : profile.syscalls) {
+        if (denied_only && permits(rule.action)) continue;
+        const bool by_number = denied_only && rule.action == "SCMP_ACT_ERRNO" && rule.args.empty();
+        for (const std::string& name : rule.names) {
+            if (by_number && is_denied_by_number(name)) continue;
+            if (!is_known_call(name) && std::ranges::find(names, name) == names.end()) names.push_back(name);
+        }
+    }
+    return names;
+}
+
+void tell_unknown_calls(const Seccomp& profile) {
+    // Leaving a name out of an allow list denies more; leaving it out of a deny list denies less.
+    const bool is_deny_list = permits(profile.default_action);
+    if (!is_deny_list && !debug_enabled()) return;
+    const std::string names = printable(join(unknown_calls(profile, is_deny_list), ", "));
+    static std::string told;  // a sandbox's profile is compiled to be looked at, and to be loaded
+    if (names.empty() || std::exchange(told, names) == names) return;
+    if (is_deny_list) log_warning(concat("seccomp: not known to libseccomp, and so not denied: ", names));
+    else log_debug(concat("seccomp: not known to libseccomp, and left out: ", names));
+}
+
+Result<SeccompFilter> compile_by_number(const Seccomp& profile) {
     const uint32_t default_action = TRY(default_action_value(profile));
     const unsigned flags = TRY(filter_flags(profile));
     const Context context(seccomp_init(default_action));
     if (!context) return plain_error(concat("seccomp action ", profile.default_action, " is not supported here"));
     TRY(add_architectures(context, profile));
-    for (const SyscallRule& rule : profile.syscalls) TRY(add_rules(context, rule, default_action));
+    const Calls calls = TRY(calls_of(profile, default_action));
+    const std::map<uint32_t, Checks> checks = TRY(add_calls(context, calls, default_action));
 
     SeccompFilter filter{newer_syscalls_prelude(profile), flags};
-    const std::vector<sock_filter> program = TRY(export_program(context));
-    filter.program.insert(filter.program.end(), program.begin(), program.end());
+    const auto program = with_argument_checks(TRY(export_program(context)), checks);
+    if (!program) return plain_error("the seccomp program that libseccomp wrote does not end");
+    filter.program.insert(filter.program.end(), program->begin(), program->end());
+    return filter;
+}
+
+Result<SeccompFilter> compile_seccomp(const Seccomp& profile) {
+    if (is_reporting(profile)) return with_reporting(TRY(compile_seccomp(without_reporting(profile))));
+    tell_unknown_calls(profile);
+    SeccompFilter filter = TRY(compile_by_number(profile));
+    if (auto merged = merge_ranges(filter.program)) filter.program = std::move(*merged);
     if (filter.program.size() > BPF_MAXINSNS) {
         return plain_error(concat("the seccomp program has ", filter.program.size(), " instructions, the kernel takes ",
                                   BPF_MAXINSNS));
@@ -242,7 +322,7 @@ Result<SeccompFilter> compile_seccomp(const Seccomp& profile) {
 }
 
 SeccompWords seccomp_words() {
-    SeccompWords words{names_of(kActions), names_of(kOperators), names_of(kFlags), {}};
+    SeccompWords words{names_of(kActions), {kOperators.begin(), kOperators.end()}, names_of(kFlags), {}};
     for (const Named<unsigned>& flag : kFlags) {
         if (kernel_takes_seccomp_flag(flag.value)) words.kernel_flags.push_back(flag.name);
     }

@@ -17,7 +17,15 @@ struct SeccompFilter {
     unsigned flags = 0;  // SECCOMP_FILTER_FLAG_*
 };
 
+// Names of calls that no architecture has, or that are newer than libseccomp, each once.
+std::vector<std::string> unknown_calls(const Seccomp& profile, bool denied_only = false);
+// They are left out of the program: a warning where that denies less, else for --debug. Whether or not it was compiled
+// before.
+void tell_unknown_calls(const Seccomp& profile);
+
 Result<SeccompFilter> compile_seccomp(const Seccomp& profile);
+// The same with libseccomp's comparison for each call: what merge_ranges() makes shorter.
+Result<SeccompFilter> compile_by_number(const Seccomp& profile);
 
 // Whether there is a listener to hear of calls.
 bool has_listener(const Seccomp& profile);

@@ -12,7 +12,6 @@
 #include "base/fs.hpp"
 #include "base/strings.hpp"
 #include "json/json.hpp"
-#include "seccomp/cache_key.hpp"
 #include "seccomp/compile.hpp"
 #include "seccomp/profile.hpp"
 
@@ -107,12 +106,9 @@ std::string program_table(const Entry& entry, const SeccompFilter& filter) {
 
 std::string profile_literal(const Entry& entry) {
     const Seccomp& seccomp = entry.profile.seccomp;
-    std::string key;
-    for (const uint8_t byte : seccomp_cache_key(seccomp)) key += concat(byte, ",");
     return concat("{", literal(entry.name), ",", literal(entry.profile.description), ",",
                   literal(seccomp.default_action), ",", errno_literal(seccomp.default_errno_ret), ",",
-                  literal(join(seccomp.architectures, " ")), ",", entry.name, "_rules,{", key, "},", entry.name,
-                  "_program},\n");
+                  literal(join(seccomp.architectures, " ")), ",", entry.name, "_rules,", entry.name, "_program},\n");
 }
 
 Result<std::string> make_table(const std::vector<std::string>& paths) {

@@ -12,12 +12,33 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "seccomp/as_written.hpp"
+
 namespace pinfold {
 
 namespace {
 
-// An x32 call carries the audit architecture of x86_64, and this bit in its number.
-constexpr uint32_t kX32Bit = 0x40000000;
+// What libseccomp does not know. Such numbers mean the same on all architectures.
+struct NewCall {
+    std::string_view name;
+    uint32_t number;
+};
+constexpr NewCall kNewCalls[] = {
+    {"setxattrat", 463},     {"getxattrat", 464},   {"listxattrat", 465},  {"removexattrat", 466},
+    {"open_tree_attr", 467}, {"file_getattr", 468}, {"file_setattr", 469},
+};
+
+// A rule that denies such calls by name would be left out, and so would they be allowed.
+void deny_by_number(const SyscallRule& rule, std::vector<sock_filter>& program) {
+    if (rule.action != "SCMP_ACT_ERRNO" || !rule.args.empty()) return;
+    for (const NewCall& call : kNewCalls) {
+        if (std::ranges::find(rule.names, call.name) == rule.names.end()) continue;
+        program.insert(program.end(),
+                       {BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call.number, 1, 0),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call.number | kX32Bit, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (rule.errno_ret.value_or(EPERM) & 0xffff))});
+    }
+}
 
 // A profile with another default (ENOSYS itself, kill, trap, ...) says what it wants for unknown calls.
 bool answers_eperm(const Seccomp& profile) {
@@ -37,7 +58,20 @@ int highest_named(const Seccomp& profile) {
 
 }  // namespace
 
+static bool denies(std::string_view action) {
+    return action == "SCMP_ACT_ERRNO" || action == "SCMP_ACT_TRAP" || action.starts_with("SCMP_ACT_KILL");
+}
+
+bool is_denied_by_number(std::string_view name) {
+    return std::ranges::find(kNewCalls, name, &NewCall::name) != std::end(kNewCalls);
+}
+
 std::vector<sock_filter> newer_syscalls_prelude(const Seccomp& profile) {
+    if (!denies(profile.default_action)) {
+        std::vector<sock_filter> program = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+        for (const SyscallRule& rule : profile.syscalls) deny_by_number(rule, program);
+        return program.size() > 1 ? program : std::vector<sock_filter>();
+    }
     if (!answers_eperm(profile)) return {};
     const int highest = highest_named(profile);
     if (highest < 0) return {};

@@ -1,8 +1,13 @@
 // Finding a profile: one of those that come with pinfold, or a file.
 #include "seccomp/profiles.hpp"
 
+#include <algorithm>
+
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "json/json.hpp"
+#include "seccomp/access.hpp"
+#include "seccomp/compile.hpp"
 #include "seccomp/shipped.hpp"
 
 namespace pinfold {
@@ -26,18 +31,46 @@ Result<Profile> find_shipped(std::string_view name) {
     for (const ShippedProfile& profile : shipped_table()) {
         if (profile.name == name) return unpack(profile);
     }
-    return plain_error(concat("there is no seccomp profile ", quoted(name), ", only ", names_of_all()))
-        .with_hint("a file is named by a path with a slash in it, or with .json at its end");
+    return plain_error(concat("there is no seccomp profile ", quoted(name), ", only ", names_of_all()));
+}
+
+// A file's parent is one that every machine has.
+Result<Profile> find_parent(const std::string& name) {
+    Result<Profile> found = find_shipped(name);
+    if (found || !is_path(name)) return found;
+    return std::move(found).error().with_hint("a profile extends one that comes with pinfold, and no other file");
+}
+
+bool has_rule_for(const ShippedProfile& profile, std::string_view call) {
+    return std::ranges::any_of(profile.rules, [&](const ShippedRule& rule) {
+        const std::vector<std::string_view> names = split(rule.names, ' ');
+        return std::ranges::find(names, call) != names.end();
+    });
+}
+
+// Of a name in an allow list nobody would notice that it is misspelt, until the program fails. Of one in a deny list,
+// whoever compiles it is told.
+Profile tell_misspelt(Profile profile, const std::string& path) {
+    if (is_allowing(profile.seccomp.default_action)) return profile;
+    std::vector<std::string> names = unknown_calls(profile.seccomp);
+    for (const ShippedProfile& shipped : shipped_table()) {  // of calls newer than libseccomp, too
+        std::erase_if(names, [&](const std::string& name) { return has_rule_for(shipped, name); });
+    }
+    if (!names.empty()) {
+        log_warning(concat(
+            path, ": not known to libseccomp, misspelt or too new, and left out: ", printable(join(names, ", "))));
+    }
+    return profile;
 }
 
 Result<Profile> load_profile(const std::string& path) {
     const std::string text = TRY(read_document(path));
     Json document = TRY(parse_json(text, path));
     const Json* parent = document.find("linux");
-    if (!parent) return parse_profile(std::move(document), {path, ""}, find_shipped);
+    if (!parent) return tell_misspelt(TRY(parse_profile(std::move(document), {path, ""}, find_parent)), path);
     const Json* section = parent->find("seccomp");
     if (!section) return plain_error(concat(path, ": linux.seccomp: missing, required: an object"));
-    return parse_profile(*section, {path, "linux.seccomp"}, find_shipped);
+    return tell_misspelt(TRY(parse_profile(*section, {path, "linux.seccomp"}, find_parent)), path);
 }
 
 }  // namespace
@@ -65,7 +98,10 @@ std::vector<ProfileInfo> shipped_profiles() {
 }
 
 Result<Profile> find_explained_profile(std::string_view name_or_path) {
-    return is_path(name_or_path) ? load_profile(std::string(name_or_path)) : find_shipped(name_or_path);
+    if (is_path(name_or_path)) return load_profile(std::string(name_or_path));
+    Result<Profile> found = find_shipped(name_or_path);
+    if (found) return found;
+    return std::move(found).error().with_hint("a file is named by a path with a slash in it, or with .json at its end");
 }
 
 Result<Seccomp> find_profile(std::string_view name_or_path) {

@@ -9,6 +9,7 @@
 
 #include "base/strings.hpp"
 #include "seccomp/access.hpp"
+#include "seccomp/as_written.hpp"
 #include "seccomp/compile.hpp"
 #include "seccomp/reporting.hpp"
 #include "seccomp/shipped.hpp"
@@ -25,29 +26,6 @@ const ShippedProfile& shipped(std::string_view name) {
 
 // ENOSYS is no denial: it sends a C library to a call that can be judged.
 bool sends_elsewhere(const SyscallRule& rule) { return rule.errno_ret == ENOSYS; }
-
-bool holds(const SyscallArg& arg, const seccomp_data& call) {
-    const uint64_t value = call.args[arg.index];
-    if (arg.op == "SCMP_CMP_MASKED_EQ") return (value & arg.value) == arg.value_two;
-    if (arg.op == "SCMP_CMP_NE") return value != arg.value;
-    if (arg.op == "SCMP_CMP_LT") return value < arg.value;
-    if (arg.op == "SCMP_CMP_LE") return value <= arg.value;
-    if (arg.op == "SCMP_CMP_EQ") return value == arg.value;
-    if (arg.op == "SCMP_CMP_GE") return value >= arg.value;
-    return arg.op == "SCMP_CMP_GT" && value > arg.value;
-}
-
-bool holds(const SyscallRule& rule, const seccomp_data& call) {
-    return std::ranges::all_of(rule.args, [&](const SyscallArg& arg) { return holds(arg, call); });
-}
-
-// Conditions on the same argument are so many rules; see compile_seccomp.
-std::vector<std::vector<SyscallArg>> ways_to_fulfil(const SyscallRule& rule) {
-    if (conditions_of(rule).size() < 2) return {rule.args};
-    std::vector<std::vector<SyscallArg>> ways;
-    for (const SyscallArg& arg : rule.args) ways.push_back({arg});
-    return ways;
-}
 
 std::string conditions_in_words(const SyscallRule& rule) { return join(conditions_of(rule), " or "); }
 
@@ -160,7 +138,7 @@ const Recorder::CallRule* Recorder::find_fitting(const std::string& name, const 
     const auto rules = known_.find(name);
     if (rules == known_.end()) return nullptr;
     for (const CallRule& known : rules->second) {
-        if (holds(known.rule, call)) return &known;
+        if (holds(known.rule.args, call)) return &known;
     }
     return nullptr;
 }

@@ -1,6 +1,6 @@
-// Why the program is changed and not the profile: libseccomp drops rules that answer as the default does, and which of
-// two overlapping rules wins depends on the rest. Rules of another action could make another program. Here the program
-// that reports is the program that denies, instruction by instruction.
+// Why the program is changed and not the profile: which of two overlapping rules wins depends on their actions, so that
+// rules of another action could make another program. Here the program that reports is the program that denies,
+// instruction by instruction.
 #include "seccomp/reporting.hpp"
 
 #include <seccomp.h>

@@ -8,7 +8,6 @@
 #include <span>
 #include <string_view>
 
-#include "base/sha256.hpp"
 #include "seccomp/profile.hpp"
 
 namespace pinfold {
@@ -36,7 +35,6 @@ struct ShippedProfile {
     std::optional<uint32_t> default_errno_ret;
     std::string_view architectures;  // with blanks between them
     std::span<const ShippedRule> rules;
-    Sha256Digest key;  // as of seccomp_cache_key
     std::span<const sock_filter> program;
 };
 

@@ -56,6 +56,8 @@ constexpr Call kAlways[] = {
 
 constexpr Call kToWait[] = {{"fcntl"}, {"dup2"}, {"dup3"}, {"accept"}, {"accept4"}};
 
+constexpr Call kForTrampoline[] = {{"fcntl"}, {"read"}, {"execveat"}};
+
 constexpr Call kForHooks[] = {
     {"clone", CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD},
     {"set_robust_list"},
@@ -97,7 +99,8 @@ bool allows_end_of_start(std::span<const sock_filter> program, EndOfStart end) {
     const auto allows_all = [&](std::span<const Call> calls) {
         return std::ranges::all_of(calls, [&](const Call& call) { return allows(program, call); });
     };
-    return allows_all(kAlways) && (!end.waits || allows_all(kToWait)) && (!end.hooks || allows_all(kForHooks));
+    return allows_all(kAlways) && (!end.waits || allows_all(kToWait)) && (!end.hooks || allows_all(kForHooks)) &&
+           (!end.trampoline || allows_all(kForTrampoline));
 }
 
 }  // namespace pinfold

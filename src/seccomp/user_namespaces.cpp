@@ -1,4 +1,4 @@
-// The filter is asked, not the profile: which of several rules wins is libseccomp's to say.
+// The filter is asked, not the profile: it is what the kernel will go by.
 #include "seccomp/user_namespaces.hpp"
 
 #include <sched.h>

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "json/json.hpp"
 #include "spec/resources.hpp"
@@ -336,8 +337,36 @@ Result<std::string> read_config(const std::string& path) {
     return std::move(text).error().with_hint("run in a bundle directory, or name one with --bundle");
 }
 
+// What profiles of engines have and the specification does not: it has unknown properties ignored, and a rule of which
+// somebody thinks that it holds under a condition holds always.
+static void tell_ignored_conditions(const Json& root, const std::string& name) {
+    const Json* rules = find_path(root, "linux.seccomp.syscalls");
+    for (size_t i = 0; rules && rules->array() && i < rules->array()->size(); ++i) {
+        for (const char* key : {"includes", "excludes"}) {
+            const Json* condition = (*rules->array())[i].find(key);
+            if (!condition || !in_use(*condition)) continue;
+            return log_warning(concat(name, ": ", member_path(element_path("linux.seccomp.syscalls", i), key),
+                                      ": not of the runtime specification, and ignored: the rule holds always"));
+        }
+    }
+}
+
+// An unknown annotation is no error, says the specification; one of ours that is misspelt is a layer less.
+static void tell_unknown_annotations(const StringMap& annotations, const std::string& name) {
+    constexpr std::string_view kPrefix = "org.pinfold.";
+    static constexpr auto kKnown =
+        std::to_array<std::string_view>({"sandbox", "strict", "landlock", "landlock.tcp-bind", "landlock.tcp-connect",
+                                         "idle-timeout", "lifetime", "published", "oom-killed"});
+    for (const auto& [key, value] : annotations) {
+        if (!key.starts_with(kPrefix) || std::ranges::find(kKnown, key.substr(kPrefix.size())) != kKnown.end())
+            continue;
+        log_warning(concat(name, ": ", member_path("annotations", key), ": not known, and ignored"));
+    }
+}
+
 Result<Spec> parse_config(std::string_view text, const std::string& name, const std::string& bundle) {
     Json root = TRY(parse_json(text, name));
+    tell_ignored_conditions(root, name);
     Problems problems, unsupported;
     refuse_unsupported(root, unsupported);
     Spec spec = parse_spec(std::move(root), problems);
@@ -345,6 +374,7 @@ Result<Spec> parse_config(std::string_view text, const std::string& name, const 
     validate_bundle(spec, bundle, problems);
     for (const Problem& item : unsupported.items()) problems.add(item.path, item.message);
     if (!problems.empty()) return to_error(problems, name);
+    tell_unknown_annotations(spec.annotations, name);
     return spec;
 }
 

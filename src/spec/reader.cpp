@@ -107,6 +107,26 @@ Error to_error(const Problems& problems, std::string_view file) {
     return plain_error(std::move(text));
 }
 
+// The pattern is the path without indices.
+static void refuse_unknown_in(const Json& json, const std::string& path, const std::string& pattern,
+                              const std::set<std::string>& consumed, Problems& problems) {
+    for (size_t i = 0; json.array() && i < json.array()->size(); ++i) {
+        refuse_unknown_in((*json.array())[i], element_path(path, i), pattern + "[]", consumed, problems);
+    }
+    if (!json.object()) return;
+    for (const Json::Member& member : *json.object()) {
+        const std::string place = member_path(pattern, member.key);
+        const std::string at = member_path(path, member.key);
+        if (member.value.is_null()) problems.add(at, "null");
+        else if (!consumed.contains(place)) problems.add(at, "unknown");
+        else refuse_unknown_in(member.value, at, place, consumed, problems);
+    }
+}
+
+void refuse_unknown(const Json& root, const std::set<std::string>& consumed, Problems& problems) {
+    refuse_unknown_in(root, "", "", consumed, problems);
+}
+
 namespace {
 
 constexpr size_t kLongestQuote = 100;

@@ -52,6 +52,10 @@ private:
 // One line for one problem, else a heading and a line for each.
 Error to_error(const Problems& problems, std::string_view file);
 
+// A problem for each member of the document, at whatever depth, that no Reader has read: `consumed` is what the Reader
+// was given. Where a misspelt property would be lost, and nobody would notice.
+void refuse_unknown(const Json& root, const std::set<std::string>& consumed, Problems& problems);
+
 // How a problem is worded: what was found, and what is allowed.
 // found "foo", allowed: ...   Long texts are cut.
 std::string expected_but_found(std::string_view text, std::string_view allowed);

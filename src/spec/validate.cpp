@@ -225,6 +225,22 @@ void validate_hooks(std::string_view at, const std::vector<Hook>& hooks, Problem
     }
 }
 
+// A layer of protection that is asked for in other words would be missing, and nobody would notice.
+void validate_own_annotations(const StringMap& annotations, Problems& problems) {
+    static constexpr auto kAnswers = std::to_array<std::string_view>({"true", "false"});
+    for (const char* name : {"org.pinfold.strict", "org.pinfold.landlock"}) {
+        const auto found = annotations.find(name);
+        if (found != annotations.end())
+            require_known(member_path("annotations", name), found->second, kAnswers, problems);
+    }
+    const auto landlock = annotations.find("org.pinfold.landlock");
+    if (landlock != annotations.end() && landlock->second != "false") return;
+    for (const char* name : {"org.pinfold.landlock.tcp-bind", "org.pinfold.landlock.tcp-connect"}) {
+        if (annotations.contains(name))
+            problems.add(member_path("annotations", name), "needs \"org.pinfold.landlock\": \"true\"");
+    }
+}
+
 }  // namespace
 
 void validate_spec(const Spec& spec, Problems& problems) {
@@ -243,6 +259,7 @@ void validate_spec(const Spec& spec, Problems& problems) {
         validate_hooks(member_path("hooks", kind.name), spec.hooks.*kind.list, problems);
     }
     if (spec.annotations.contains("")) problems.add(member_path("annotations", ""), "a name must not be empty");
+    validate_own_annotations(spec.annotations, problems);
     validate_linux(spec.linux_, problems);
 }
 

@@ -37,7 +37,6 @@ constexpr Rule kRules[] = {
 };
 
 std::string hint_for(Operation operation, Status status) {
-    if (operation == Operation::remove) return "stop it first, or use --force";
     if (operation == Operation::exec && status == paused) return "resume it first, or use --ignore-paused";
     if (status == creating) return "wait until create has ended, or remove what it left: pinfold delete --force";
     return "";

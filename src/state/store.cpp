@@ -22,6 +22,7 @@
 #include "base/process.hpp"
 #include "base/strings.hpp"
 #include "cgroup/cgroup.hpp"
+#include "cgroup/control_files.hpp"
 #include "json/json.hpp"
 #include "kernel/namespaces.hpp"
 #include "kernel/syscalls.hpp"
@@ -37,8 +38,10 @@ constexpr size_t kMaxInitFile = 64;
 constexpr size_t kMaxRecord = 2 * kMaxDocument;  // annotations and hooks of the config, and what is around them
 constexpr const char* kUnfinishedSocket = "start.new";
 constexpr const char* kStartSocket = "start";
-constexpr const char* kTurnFile = ".turn";  // of the state root
+constexpr std::array kOfLastTime = {"output", "result", "stop"};  // of a sandbox that stays
+constexpr const char* kTurnFile = ".turn";                        // of the state root
 
+constexpr const char* kRootsState = "/run/pinfold";
 constexpr const char* kOwnRoot = "name a directory of your own with --root";
 constexpr const char* kSetRuntimeDirectory = "set XDG_RUNTIME_DIR to one";
 
@@ -121,17 +124,23 @@ constexpr std::array kFiles = {kConfigFile, kStartSocket, kUnfinishedSocket, kIn
 
 Result<void> remove_entry(int dir, const std::string& name);
 
-Result<void> remove_entries(int dir, std::span<const char* const> but) {
-    UniqueFd again(::openat(dir, ".", O_DIRECTORY | O_RDONLY | O_CLOEXEC));
-    const std::unique_ptr<DIR, int (*)(DIR*)> entries(again ? ::fdopendir(again.get()) : nullptr, ::closedir);
-    if (!entries) return errno == ENOENT ? Result<void>() : errno_error("list");  // another was faster
-    again.release();                                                              // the stream has it now
-    while (const dirent* entry = ::readdir(entries.get())) {
-        const std::string name = entry->d_name;
-        if (name == "." || name == ".." || std::ranges::find(but, name) != but.end()) continue;
-        TRY(remove_entry(dir, name));
+// By the system call: a state directory has a handful of entries, for which no stream and its 32 KiB are needed. One
+// that another was faster to remove has none, and says so either when it is opened or when it is read.
+Result<std::vector<std::string>> names_in(int dir) {
+    const UniqueFd again(::openat(dir, ".", O_DIRECTORY | O_RDONLY | O_CLOEXEC));
+    std::vector<std::string> names;
+    alignas(dirent64) char entries[4096];
+    ssize_t length = 0;
+    while (again && (length = ::getdents64(again.get(), entries, sizeof entries)) > 0) {
+        for (const char* at = entries; at < entries + length;) {
+            const auto* entry = reinterpret_cast<const dirent64*>(at);
+            const std::string_view name = entry->d_name;
+            if (name != "." && name != "..") names.emplace_back(name);
+            at += entry->d_reclen;
+        }
     }
-    return {};
+    if ((!again || length < 0) && errno != ENOENT) return errno_error("list");
+    return names;
 }
 
 // With all that is in it. A link goes as such, and what is mounted there stays.
@@ -140,9 +149,9 @@ Result<void> remove_entry(int dir, const std::string& name) {
     if (errno != EISDIR) return errno_error(concat("remove ", quoted(name)));
     const open_how how{O_DIRECTORY | O_PATH | O_CLOEXEC, 0, RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
     const UniqueFd inside(sys_openat2(dir, name.c_str(), how));
-    if (!inside) return errno_error(concat("remove ", quoted(name)));
-    TRY_IN(name, remove_entries(inside.get(), {}));
-    if (::unlinkat(dir, name.c_str(), AT_REMOVEDIR) == 0) return {};
+    if (!inside) return errno == ENOENT ? Result<void>() : errno_error(concat("remove ", quoted(name)));
+    for (const std::string& one : TRY_IN(name, names_in(inside.get()))) TRY_IN(name, remove_entry(inside.get(), one));
+    if (::unlinkat(dir, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
     return errno_error(concat("remove ", quoted(name)));
 }
 
@@ -150,9 +159,19 @@ Result<void> remove_entry(int dir, const std::string& name) {
 Result<void> remove_directory(int root, const std::string& id) {
     const UniqueFd dir(::openat(root, id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC));
     if (!dir) return errno == ENOENT ? Result<void>() : errno_error("open");
-    TRY(remove_entries(dir.get(), kFiles));
-    for (const char* name : kFiles) TRY(remove_entry(dir.get(), name));
-    if (::unlinkat(root, id.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+    // An update that is just under way may put its record there anew.
+    constexpr int kTries = 100;
+    for (int tries = 0; tries < kTries; ++tries) {
+        const std::vector<std::string> names = TRY(names_in(dir.get()));
+        for (const std::string& name : names) {
+            if (std::ranges::find(kFiles, name) == kFiles.end()) TRY(remove_entry(dir.get(), name));
+        }
+        for (const char* name : kFiles) {
+            if (std::ranges::find(names, name) != names.end()) TRY(remove_entry(dir.get(), name));
+        }
+        if (::unlinkat(root, id.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+        if (errno != ENOTEMPTY) break;
+    }
     return errno_error("remove");
 }
 
@@ -160,14 +179,33 @@ Error unknown_container(const std::string& id) {
     return Error{kNoSuchContainer, concat("container ", quoted(id), " does not exist"), {}};
 }
 
+Result<UniqueFd> open_in_root(int root_fd, const std::string& root, const std::string& id) {
+    UniqueFd dir(::openat(root_fd, id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
+    if (dir) return dir;
+    return errno == ENOENT ? unknown_container(id) : errno_error(concat("open ", root, "/", id));
+}
+
 Result<UniqueFd> open_state_dir(const std::string& root, const std::string& id) {
     TRY(check_container_id(id));
     TRY(require_proc());
     const Result<UniqueFd> own = open_own(root);
     if (!own) return own.error().code == ENOENT ? unknown_container(id) : own.error();
-    UniqueFd dir(::openat(own->get(), id.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
-    if (dir) return dir;
-    return errno == ENOENT ? unknown_container(id) : errno_error(concat("open ", root, "/", id));
+    return open_in_root(own->get(), root, id);
+}
+
+// Of a state directory, in which nobody but us can have put something whose opening alone has an effect. What is no
+// regular file all the same is told apart with more care.
+Result<std::string> read_own(int dir, const char* name, size_t most) {
+    UniqueFd file(::openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    struct stat info {};
+    const bool is_regular = file && ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
+    if (!is_regular) file = TRY(open_regular(dir, name, O_NOFOLLOW));
+    // As long as it is said to be, which nobody changes: files here are replaced, not written to.
+    std::string text(std::min(size_t(info.st_size), most) + 1, '\0');
+    const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
+    if (length < 0 || size_t(length) == text.size()) return read_at_most(file.get(), name, most);
+    text.resize(size_t(length));
+    return text;
 }
 
 bool has_file(int dir, const char* name) { return ::faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
@@ -180,11 +218,10 @@ Status status_of_living(int dir, const ContainerRecord& record) {
 }
 
 Result<void> add_status(int dir, ContainerState& state) {
-    const Result<UniqueFd> file = open_regular(dir, kInitFile, O_NOFOLLOW);
-    if (!file && file.error().code == ENOENT) return {};  // still creating, or its creator died
-    if (!file) return file.error();
-    const std::string text = TRY(read_at_most(file->get(), kInitFile, kMaxInitFile));
-    const std::vector<std::string_view> words = split(text, ' ');
+    const Result<std::string> text = read_own(dir, kInitFile, kMaxInitFile);
+    if (!text && text.error().code == ENOENT) return {};  // still creating, or its creator died
+    if (!text) return text.error();
+    const std::vector<std::string_view> words = split(*text, ' ');
     const pid_t pid = parse_number<pid_t>(words[0]).value_or(0);
     const uint64_t started = words.size() < 2 ? 0 : parse_number<uint64_t>(words[1]).value_or(0);
     state.had_init = true;
@@ -270,14 +307,23 @@ static bool is_private(const std::string& directory) {
            (info.st_mode & 077) == 0;
 }
 
+// The root of a container has a /run of its own; who is root by unshare(1) alone sees that of the host's root.
+static std::string state_root_in_namespace(const std::string& named) {
+    if (!named.empty()) return concat(named, "/pinfold");
+    struct stat info {};
+    if (::stat("/run", &info) == 0 && info.st_uid == 0) return kRootsState;
+    const Result<std::string> map = read_file("/proc/self/uid_map");
+    const uid_t user = map ? uid_on_host(*map, 0) : 0;
+    if (const std::string own = concat("/run/user/", user); is_private(own)) return concat(own, "/pinfold");
+    return concat("/tmp/.pinfold-", user);
+}
+
 // A variable may be another user's, left by su(1), or missing, as in jobs of cron(8) and of CI. The last resort is in a
 // directory where anybody can take the name first: then it is not used.
 std::string default_state_root() {
     const char* variable = std::getenv("XDG_RUNTIME_DIR");
     const std::string named = variable == nullptr ? "" : variable;
-    if (::geteuid() == 0) {
-        return !named.empty() && in_user_namespace() ? concat(named, "/pinfold") : "/run/pinfold";
-    }
+    if (::geteuid() == 0) return in_user_namespace() ? state_root_in_namespace(named) : kRootsState;
     for (const std::string& directory : {named, concat("/run/user/", ::geteuid())}) {
         if (is_private(directory)) return concat(directory, "/pinfold");
     }
@@ -323,6 +369,18 @@ Result<UniqueFd> StateDir::make_start_socket() const {
     return socket;
 }
 
+Result<void> StateDir::write_file(const char* name, std::string_view text) const {
+    return write_new_file(fd_.get(), name, text);
+}
+
+Result<UniqueFd> StateDir::make_locked_file(const char* name) const {
+    UniqueFd file = TRY(open_at(fd_.get(), name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return errno_error(concat("lock ", name));
+    return file;
+}
+
+Result<UniqueFd> StateDir::hold() const { return open_at(fd_.get(), ".", O_PATH | O_DIRECTORY); }
+
 Result<void> StateDir::mark_created() const {
     if (::renameat(fd_.get(), kUnfinishedSocket, fd_.get(), kStartSocket) != 0) return errno_error("mark as created");
     return {};
@@ -330,6 +388,8 @@ Result<void> StateDir::mark_created() const {
 
 // By hand, since the child may still hold a copy of the descriptor, and the lock with it.
 void StateDir::unlock() const { ::flock(fd_.get(), LOCK_UN); }
+
+Result<UniqueFd> StateLock::hold() const { return open_at(dir_.get(), ".", O_PATH | O_DIRECTORY); }
 
 Result<StateLock> StateLock::take(const std::string& root, const std::string& id) {
     UniqueFd dir = TRY(open_state_dir(root, id));
@@ -343,12 +403,11 @@ Result<StateLock> StateLock::take(const std::string& root, const std::string& id
 static Result<ContainerState> load_record(int dir, const std::string& root, const std::string& id) {
     ContainerState state;
     state.record.id = id;
-    const Result<UniqueFd> file = open_regular(dir, kRecordFile, O_NOFOLLOW);
+    const Result<std::string> text = read_own(dir, kRecordFile, kMaxRecord);
     // Its creator died before it had touched anything, or is just about to.
-    if (!file && file.error().code == ENOENT) return state;
-    if (!file) return file.error();
-    const std::string text = TRY(read_at_most(file->get(), kRecordFile, kMaxRecord));
-    state.record = TRY_IN(concat(root, "/", id, "/", kRecordFile), record_from_json(text));
+    if (!text && text.error().code == ENOENT) return state;
+    if (!text) return text.error();
+    state.record = TRY_IN(concat(root, "/", id, "/", kRecordFile), record_from_json(*text));
     state.has_record = true;
     return state;
 }
@@ -361,12 +420,37 @@ static bool is_transient(int dir, const ContainerState& state) {
     return ::flock(dir, LOCK_SH | LOCK_NB) != 0 || ::fstat(dir, &info) != 0 || info.st_nlink == 0;
 }
 
+// Its first process is still the one that has ended, until there is another: should we die on the way, it is stopped.
+Result<StateDir> StateDir::reopen(const std::string& root, const ContainerRecord& record, std::string_view config) {
+    UniqueFd root_fd = TRY(open_state_root(root));
+    UniqueFd dir = TRY(open_in_root(root_fd.get(), root, record.id));
+    TRY(lock_directory(dir.get(), record.id));
+    if (!TRY(has_name(dir.get(), root_fd.get(), record.id))) return unknown_container(record.id);
+    ContainerState before = TRY(load_record(dir.get(), root, record.id));
+    TRY(add_status(dir.get(), before));
+    if (before.status != Status::stopped)
+        return plain_error(concat("container ", quoted(record.id), " is ", status_name(before.status)));
+    TRY(require_cgroup_mounts(before.record.cgroup));
+    TRY(remove_cgroup(before.record.cgroup));
+    for (const char* name : kOfLastTime) TRY(remove_entry(dir.get(), name));
+    TRY(write_record_file(dir.get(), record));
+    TRY(write_new_file(dir.get(), kConfigFile, config));
+    mark_use(root, record.id);
+    StateDir again(std::move(root_fd), std::move(dir), record.id);
+    again.commit();
+    return again;
+}
+
+static Result<ContainerState> load_from(int dir, const std::string& root, const std::string& id) {
+    ContainerState state = TRY(load_record(dir, root, id));
+    TRY(add_status(dir, state));
+    if (is_transient(dir, state)) return unknown_container(id);
+    return state;
+}
+
 Result<ContainerState> load_state(const std::string& root, const std::string& id) {
     const UniqueFd dir = TRY(open_state_dir(root, id));
-    ContainerState state = TRY(load_record(dir.get(), root, id));
-    TRY(add_status(dir.get(), state));
-    if (is_transient(dir.get(), state)) return unknown_container(id);
-    return state;
+    return load_from(dir.get(), root, id);
 }
 
 Result<ContainerState> load_for_delete(const std::string& root, const std::string& id, bool unreadable_too) {
@@ -389,24 +473,25 @@ Result<void> replace_record(const std::string& root, const ContainerRecord& reco
 
 Result<std::string> load_config_text(const std::string& root, const std::string& id) {
     const UniqueFd dir = TRY(open_state_dir(root, id));
-    const UniqueFd file = TRY_IN(concat(root, "/", id), open_regular(dir.get(), kConfigFile, O_NOFOLLOW));
-    return TRY_IN(concat(root, "/", id), read_at_most(file.get(), kConfigFile, kMaxDocument));
+    return TRY_IN(concat(root, "/", id), read_own(dir.get(), kConfigFile, kMaxDocument));
 }
 
 Result<std::vector<ContainerState>> load_all_states(const std::string& root) {
-    TRY(open_own(root));
+    const UniqueFd own = TRY(open_own(root));
     TRY(require_proc());
-    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(root.c_str()), ::closedir);
-    if (!entries) return errno_error(concat("open ", root));
+    const auto load = [&](const std::string& id) -> Result<ContainerState> {
+        TRY(check_container_id(id));
+        const UniqueFd dir = TRY(open_in_root(own.get(), root, id));
+        return load_from(dir.get(), root, id);
+    };
     std::vector<ContainerState> states;
-    while (const dirent* entry = ::readdir(entries.get())) {
-        const std::string id = entry->d_name;
+    for (const std::string& id : TRY_IN(concat("open ", root), names_in(own.get()))) {
         if (id.starts_with('.')) continue;  // not a container's: the cache of compiled filters
-        Result<ContainerState> state = load_state(root, id);
+        Result<ContainerState> state = load(id);
         if (state) states.push_back(std::move(state).value());
         else if (state.error().code != kNoSuchContainer) log_warning(state.error().message);
     }
-    std::ranges::sort(states, {}, [](const ContainerState& state) { return state.record.id; });
+    std::ranges::sort(states, {}, [](const ContainerState& state) -> const std::string& { return state.record.id; });
     return states;
 }
 
@@ -445,6 +530,15 @@ Result<UniqueFd> take_turn(const std::string& root) {
 
 // As the time of the record's last change, since it is never changed; but by the clock that nobody sets: one that jumps
 // would make what is in use look idle.
+Result<UniqueFd> open_state_file(const std::string& root, const std::string& id, const char* name, int flags) {
+    return open_state_file(TRY(open_state_dir(root, id)).get(), name, flags);
+}
+
+Result<UniqueFd> open_state_file(int directory, const char* name, int flags) {
+    if ((flags & O_ACCMODE) == O_RDONLY) return open_regular(directory, name, O_NOFOLLOW);
+    return open_at(directory, name, flags | O_NOFOLLOW | O_NONBLOCK, 0600);  // a pipe would hold us up
+}
+
 void mark_use(const std::string& root, const std::string& id) {
     timespec now{};
     ::clock_gettime(CLOCK_BOOTTIME, &now);
@@ -536,11 +630,12 @@ std::vector<CgroupWrite> writes_from_json(const Json& object, std::string_view k
 }  // namespace
 
 Result<void> check_container_id(const std::string& id) {
-    const bool usable = !id.empty() && id.size() <= kLongestId && id != "." && id != ".." &&
+    // One that begins with a dash could be made, and then named to no verb.
+    const bool usable = !id.empty() && id.size() <= kLongestId && id != "." && id != ".." && id[0] != '-' &&
                         std::all_of(id.begin(), id.end(), is_harmless);
     if (usable) return {};
-    return plain_error(
-        concat("container id ", quoted(id), ": allowed are 1 to 255 letters, digits and the characters _ + - ."));
+    return plain_error(concat("container id ", quoted(id),
+                              ": allowed are 1 to 255 letters, digits and the characters _ + - ., not - at first"));
 }
 
 void write_record(const ContainerRecord& record, const std::function<void(std::string_view)>& put) {
@@ -599,9 +694,9 @@ Result<ContainerRecord> record_from_json(std::string_view text) {
     return record;
 }
 
-static std::string state_text(const ContainerState& state, JsonObject object) {
+static std::string state_text(const ContainerState& state, JsonObject object, const MoreMembers& more) {
     const ContainerRecord& record = state.record;
-    return object.add_text("ociVersion", record.oci_version)
+    object.add_text("ociVersion", record.oci_version)
         .add_text("id", record.id)
         .add("pid", state.pid)
         .add_text("status", status_name(state.status))
@@ -609,12 +704,17 @@ static std::string state_text(const ContainerState& state, JsonObject object) {
         .add_text("rootfs", record.rootfs)
         .add_text("created", record.created)
         .add_text("owner", std::to_string(record.owner))
-        .add("annotations", json_map(record.annotations))
-        .text();
+        .add("annotations", json_map(record.annotations));
+    for (const auto& [name, json] : more) object.add(name, json);
+    return object.text();
 }
 
-std::string state_to_json(const ContainerState& state) { return state_text(state, JsonObject::by_lines()); }
+std::string state_to_json(const ContainerState& state, const MoreMembers& more) {
+    return state_text(state, JsonObject::by_lines(), more);
+}
 
-std::string state_to_json_line(const ContainerState& state) { return state_text(state, JsonObject()); }
+std::string state_to_json_line(const ContainerState& state, const MoreMembers& more) {
+    return state_text(state, JsonObject(), more);
+}
 
 }  // namespace pinfold

@@ -7,6 +7,13 @@
 //     start.new     a socket while it is created ...
 //     start         ... whose name changes when that is done; it is gone once the container has been started
 //
+// and of a sandbox that stays (sandbox/monitor.hpp):
+//
+//     output        what its command prints; locked by who writes it
+//     result        how it ended; locked until that is known
+//     stop          there if it was told to stop
+//     job           what it was started with, where its files are kept (sandbox/job_file.hpp)
+//
 // The directory itself carries the lock of those who change the container.
 #pragma once
 
@@ -17,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cgroup/path.hpp"
@@ -67,6 +75,9 @@ class StateDir {
 public:
     // The directory is the claim to the id: making it fails if the id is taken.
     static Result<StateDir> create(const std::string& root, const ContainerRecord& record, std::string_view config);
+    // Of a container that has stopped and is to be started anew. Its directory stays, whatever comes of that; what is
+    // left of its group, what it has printed and how it ended goes.
+    static Result<StateDir> reopen(const std::string& root, const ContainerRecord& record, std::string_view config);
     StateDir(StateDir&& other) noexcept;
     StateDir(const StateDir&) = delete;
     StateDir& operator=(const StateDir&) = delete;
@@ -78,6 +89,12 @@ public:
     // Where a created container's first process waits for `start`, listening.
     Result<UniqueFd> make_start_socket() const;
     Result<void> mark_created() const;
+    // A file in it, in place of one that has the name.
+    Result<void> write_file(const char* name, std::string_view text) const;
+    // A new file in it, locked (flock) for as long as it is held.
+    Result<UniqueFd> make_locked_file(const char* name) const;
+    // The directory itself, for who outlives this object.
+    Result<UniqueFd> hold() const;
     void unlock() const;
     void commit() noexcept { owner_ = 0; }
 
@@ -95,6 +112,9 @@ class StateLock {
 public:
     static Result<StateLock> take(const std::string& root, const std::string& id);
 
+    // The directory, for who has to do with it later, too, when another container may have the name.
+    Result<UniqueFd> hold() const;
+
 private:
     explicit StateLock(UniqueFd dir) : dir_(std::move(dir)) {}
     UniqueFd dir_;
@@ -111,6 +131,10 @@ Result<ContainerState> load_for_delete(const std::string& root, const std::strin
 // For who has locked it.
 Result<void> replace_record(const std::string& root, const ContainerRecord& record);
 Result<std::string> load_config_text(const std::string& root, const std::string& id);
+
+// A file in a container's directory; ENOENT where there is none. Flags as open(2) has them.
+Result<UniqueFd> open_state_file(const std::string& root, const std::string& id, const char* name, int flags);
+Result<UniqueFd> open_state_file(int directory, const char* name, int flags);
 
 // All that are there, by id. One that cannot be read is warned about and left out.
 Result<std::vector<ContainerState>> load_all_states(const std::string& root);
@@ -149,7 +173,10 @@ std::string record_to_json(const ContainerRecord& record);
 Result<ContainerRecord> record_from_json(std::string_view text);
 
 // As the specification wants it, plus what callers of runc know: rootfs, created, owner.
-std::string state_to_json(const ContainerState& state);
-std::string state_to_json_line(const ContainerState& state);  // the same without line breaks
+// Members that others know of follow: the name and the JSON of each.
+using MoreMembers = std::vector<std::pair<std::string, std::string>>;
+std::string state_to_json(const ContainerState& state, const MoreMembers& more = {});
+// The same without line breaks.
+std::string state_to_json_line(const ContainerState& state, const MoreMembers& more = {});
 
 }  // namespace pinfold

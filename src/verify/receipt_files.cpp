@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <optional>
 
 #include "base/fs.hpp"
@@ -67,6 +68,22 @@ std::optional<Place> look_at(const RootFd& root, const std::string& path) {
     place.is_hidden = place.is_mount && (S_ISDIR(file.stx_mode) ? is_empty_file_system(system) : is_null);
     return place;
 }
+
+// What was found at each path. The container waits meanwhile, and several lines ask for the same ones.
+class Places {
+public:
+    explicit Places(RootFd root) : root_(std::move(root)) {}
+
+    const std::optional<Place>& at(const std::string& path) {
+        const auto [entry, is_new] = seen_.try_emplace(path);
+        if (is_new) entry->second = look_at(root_, path);
+        return entry->second;
+    }
+
+private:
+    RootFd root_;
+    std::map<std::string, std::optional<Place>> seen_;
+};
 
 bool lies_in(std::string_view path, std::string_view directory) {
     if (!path.starts_with(directory)) return false;
@@ -146,19 +163,19 @@ ReceiptLine counted_line(std::string name, std::string_view verb, size_t all, co
 }
 
 template <class Holds>
-void add_paths(std::string name, std::string_view verb, const std::vector<std::string>& paths, const RootFd& root,
+void add_paths(std::string name, std::string_view verb, const std::vector<std::string>& paths, Places& places,
                Holds holds, Receipt& receipt) {
     if (paths.empty()) return;
     std::vector<std::string> failed;
     for (const std::string& path : paths) {
-        const std::optional<Place> place = look_at(root, path);
+        const std::optional<Place>& place = places.at(path);
         if (place && !holds(*place)) failed.push_back(path);
     }
     receipt.push_back(counted_line(std::move(name), verb, paths.size(), failed));
 }
 
 // The mounts that were made at these places.
-std::vector<uint64_t> mounts_made(const Plan& plan, const RootFd& root) {
+std::vector<uint64_t> mounts_made(const Plan& plan, Places& places) {
     std::vector<std::string> paths = {"/dev/console"};
     for (const MountRequest& mount : plan.mounts) paths.push_back(mount.destination);
     for (const DeviceNode& node : plan.devices) paths.push_back(node.path);
@@ -166,7 +183,7 @@ std::vector<uint64_t> mounts_made(const Plan& plan, const RootFd& root) {
         paths.insert(paths.end(), list->begin(), list->end());
     std::vector<uint64_t> ids;
     for (const std::string& path : paths) {
-        const std::optional<Place> place = look_at(root, path);
+        const std::optional<Place>& place = places.at(path);
         if (place && place->is_mount) ids.push_back(place->mount_id);
     }
     return ids;
@@ -178,29 +195,35 @@ bool is_cut_off(const MountRequest& mount) {
 }
 
 // Whether all of it is as it was asked for, beyond its own attributes. Hooks may have mounted what they like.
-bool tree_holds(const Plan& plan, const MountRequest& mount, uint64_t id, const RootFd& root, const MountTable& table) {
+bool tree_holds(const Plan& plan, const MountRequest& mount, uint64_t id, Places& places, const MountTable& table) {
     const MountLine* line = table.find(id);
     if (line == nullptr || (mount.id_maps && !line->is_mapped)) return false;
     if (is_cut_off(mount) && line->is_shared && plan.root.propagation != MS_SHARED) return false;
     const uint64_t recursive = mount.recursive_change.set;
     if (recursive == 0 || !plan.hooks.create_container.empty()) return true;
-    return table.all_below(id, recursive, mounts_made(plan, root));
+    return table.all_below(id, recursive, mounts_made(plan, places));
 }
 
-void add_mounts(const Plan& plan, pid_t pid, const RootFd& root, Receipt& receipt) {
+void add_mounts(const Plan& plan, pid_t pid, Places& places, Receipt& receipt) {
     const std::vector<MountRequest>& mounts = plan.mounts;
     std::optional<MountTable> table;  // read where there is something to find in it
     size_t all = 0;
     std::vector<std::string> failed;
+    std::vector<uint64_t> seen;
     for (size_t i = 0; i < mounts.size(); ++i) {
         if (is_covered(mounts, i)) continue;
         ++all;
         const MountRequest& mount = mounts[i];
-        const std::optional<Place> place = look_at(root, mount.destination);
+        const std::optional<Place>& place = places.at(mount.destination);
         bool holds = place && place->is_mount && (wanted_attributes(mount) & ~place->attributes) == 0;
         if (holds && (mount.id_maps || is_cut_off(mount) || mount.recursive_change.set != 0)) {
             if (!table) table.emplace(pid);
-            holds = tree_holds(plan, mount, place->mount_id, root, *table);
+            holds = tree_holds(plan, mount, place->mount_id, places, *table);
+        }
+        // By a link two of them can be at one place, where only one is seen.
+        if (holds && mount.kind != MountRequest::Kind::remount) {
+            holds = std::ranges::find(seen, place->mount_id) == seen.end();
+            seen.push_back(place->mount_id);
         }
         if (!holds) failed.push_back(mount.destination);
     }
@@ -215,13 +238,14 @@ void add_file_lines(const Plan& plan, pid_t pid, Receipt& receipt) {
         receipt.push_back({"root", "to be read", opened.error().message, false});
         return;
     }
-    const RootFd root(std::move(opened).value());
+    Places places{RootFd(std::move(opened).value())};
     const auto is_readonly = [](const Place& place) { return (place.attributes & MOUNT_ATTR_RDONLY) != 0; };
-    if (plan.root.readonly) add_paths("root", "read-only", {"/"}, root, is_readonly, receipt);
-    add_mounts(plan, pid, root, receipt);
+    if (plan.root.readonly) add_paths("root", "read-only", {"/"}, places, is_readonly, receipt);
+    add_mounts(plan, pid, places, receipt);
     add_paths(
-        "masked_paths", "hidden", plan.masked_paths, root, [](const Place& place) { return place.is_hidden; }, receipt);
-    add_paths("readonly_paths", "read-only", plan.readonly_paths, root, is_readonly, receipt);
+        "masked_paths", "hidden", plan.masked_paths, places, [](const Place& place) { return place.is_hidden; },
+        receipt);
+    add_paths("readonly_paths", "read-only", plan.readonly_paths, places, is_readonly, receipt);
 }
 
 }  // namespace pinfold

@@ -26,9 +26,10 @@ std::optional<double> parse_decimal(std::string_view text) {
     return value;
 }
 
-// A line's time is when its step ended. The clock starts anew where pinfold executes itself again.
+// A line's time is when its step began: it lasts until the next one, whoever takes that, as parent and child work side
+// by side. The clock starts anew where pinfold executes itself again.
 std::vector<Step> parse_debug_lines(std::string_view text) {
-    std::vector<Step> steps;
+    std::vector<Step> steps = {{"until the first step"}};
     double previous = 0;
     for (const std::string_view line : split(text, '\n')) {
         const std::size_t open = line.find('[');
@@ -36,7 +37,8 @@ std::vector<Step> parse_debug_lines(std::string_view text) {
         if (open == line.npos || close == line.npos || close < open) continue;
         const auto now = parse_decimal(line.substr(open + 1, close - open - 1));
         if (!now) continue;
-        steps.push_back({std::string(line.substr(close + 5)), (*now - (*now < previous ? 0 : previous)) * 1e3});
+        steps.back().microseconds = (*now - (*now < previous ? 0 : previous)) * 1e3;
+        steps.push_back({std::string(line.substr(close + 5))});
         previous = *now;
     }
     return steps;
@@ -54,28 +56,25 @@ std::vector<Step> parse_floor_lines(std::string_view text) {
 }
 
 // The option goes where the program takes it: pinfold's globals come first, the floor's --times before its ROOTFS.
-Command with_tracing(const Variant& variant, const std::string& id) {
-    Command command = variant.command(id);
-    const bool floor = variant.name.starts_with("floor");
+Command with_tracing(const Scenario& scenario, const std::string& id) {
+    Command command = scenario.command(id);
+    const bool floor = scenario.name.starts_with("floor");
     command.argv.insert(floor ? command.argv.end() - 2 : command.argv.begin() + 1, floor ? "--times" : "--debug");
     return command;
 }
 
-Result<std::string> trace(const std::string& launcher, const Variant& variant, int runs) {
+Result<std::string> trace(Runner& runner, const Scenario& scenario, int runs) {
     std::vector<std::string> order;
     std::map<std::string, std::vector<double>> durations;
     for (int run = 0; run < runs; run++) {
-        const Sample sample = TRY(run_once(launcher, with_tracing(variant, concat("trace-", run))));
-        if (sample.exit_code != 0) {
-            return plain_error(concat(variant.name, " exited with ", sample.exit_code, ":\n", sample.stderr_text));
-        }
-        const bool floor = variant.name.starts_with("floor");
-        for (const Step& step : floor ? parse_floor_lines(sample.stderr_text) : parse_debug_lines(sample.stderr_text)) {
+        const std::string told = TRY(runner.run_for_errors(with_tracing(scenario, concat("trace-", run))));
+        const bool floor = scenario.name.starts_with("floor");
+        for (const Step& step : floor ? parse_floor_lines(told) : parse_debug_lines(told)) {
             if (!durations.contains(step.name)) order.push_back(step.name);
             durations[step.name].push_back(step.microseconds);
         }
     }
-    std::string text = concat("\n", variant.name, ": median (minimum) microseconds of ", runs, " runs\n");
+    std::string text = concat("\n", scenario.name, ": median (minimum) microseconds of ", runs, " runs\n");
     double sum = 0;
     for (const std::string& name : order) {
         const Summary summary = summarize(durations[name]);
@@ -87,11 +86,12 @@ Result<std::string> trace(const std::string& launcher, const Variant& variant, i
 
 }  // namespace
 
-Result<std::string> break_down(const std::string& launcher, const std::vector<Variant>& variants, int runs) {
+Result<std::string> break_down(Runner& runner, const std::vector<Scenario>& scenarios, int runs) {
     std::string text;
-    for (const Variant& variant : variants) {
-        const bool traced = variant.name.starts_with("floor") || variant.name.starts_with("pinfold");
-        if (traced && variant.skip_reason.empty()) text += TRY(trace(launcher, variant, runs));
+    for (const Scenario& scenario : scenarios) {
+        const bool floor = scenario.name.starts_with("floor: run");
+        const bool traced = floor || scenario.name.starts_with("pinfold: run");
+        if (traced && scenario.skip_reason.empty() && scenario.every == 1) text += TRY(trace(runner, scenario, runs));
     }
     return text;
 }

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "pinfold/result.hpp"
-#include "variants.hpp"
+#include "scenarios.hpp"
 
 namespace pinfold::bench {
 
-Result<std::string> break_down(const std::string& launcher, const std::vector<Variant>& variants, int runs);
+Result<std::string> break_down(Runner& runner, const std::vector<Scenario>& scenarios, int runs);
 
 }  // namespace pinfold::bench

@@ -3,6 +3,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
 
 #include "base/fs.hpp"
 #include "base/strings.hpp"
@@ -16,7 +20,7 @@ constexpr std::string_view kConfig = R"json({
     "process": {
         "terminal": false,
         "user": {"uid": 0, "gid": 0},
-        "args": ["/bin/true"],
+        "args": [@program@],
         "env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=xterm"],
         "cwd": "/",
         "capabilities": {
@@ -46,7 +50,7 @@ constexpr std::string_view kConfig = R"json({
     ],
     "linux": {
         "cgroupsPath": @cgroupsPath@,
-        "resources": {"devices": [{"allow": false, "access": "rwm"}]},
+        "resources": {@memory@"devices": [{"allow": false, "access": "rwm"}]},@seccomp@
         "namespaces": [{"type": "pid"}, {"type": "network"}, {"type": "ipc"}, {"type": "uts"}, {"type": "mount"},
                        {"type": "cgroup"}],
         "maskedPaths": ["/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
@@ -57,7 +61,19 @@ constexpr std::string_view kConfig = R"json({
 }
 )json";
 
-constexpr std::string_view kCgroupsPathMark = "@cgroupsPath@";
+void fill_in(std::string& text, std::string_view mark, std::string_view value) {
+    text.replace(text.find(mark), mark.size(), value);
+}
+
+std::string config_text(const BundleOptions& options) {
+    std::string text(kConfig);
+    fill_in(text, "@program@", json_quoted(options.program));
+    fill_in(text, "@cgroupsPath@", json_quoted(options.cgroups_path));
+    fill_in(text, "@memory@",
+            options.memory_limit > 0 ? concat("\"memory\": {\"limit\": ", options.memory_limit, "}, ") : "");
+    fill_in(text, "@seccomp@", options.seccomp.empty() ? "" : concat("\n        \"seccomp\": ", options.seccomp, ","));
+    return text;
+}
 
 Result<void> write_new_file(const std::string& path, std::string_view content, mode_t mode) {
     const UniqueFd file = TRY(open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, mode));
@@ -69,19 +85,41 @@ Result<void> write_new_file(const std::string& path, std::string_view content, m
     return {};
 }
 
+Result<void> make_rootfs(const std::string& rootfs, const std::vector<std::string>& programs) {
+    for (const char* path : {"", "/bin", "/dev", "/proc", "/sys"}) {
+        if (::mkdir((rootfs + path).c_str(), 0755) != 0) return errno_error(concat("mkdir ", quoted(rootfs + path)));
+    }
+    const char* const names[] = {"/bin/true", "/bin/wait"};
+    for (size_t i = 0; i < programs.size(); i++) {
+        const std::string program = TRY(read_file(programs[i]));
+        TRY(write_new_file(rootfs + names[i], program, 0755));
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<void> make_bundle(const BundleOptions& options) {
-    const std::string rootfs = options.directory + "/rootfs";
-    for (const std::string& path :
-         {options.directory, rootfs, rootfs + "/bin", rootfs + "/dev", rootfs + "/proc", rootfs + "/sys"}) {
-        if (::mkdir(path.c_str(), 0755) != 0) return errno_error(concat("mkdir ", quoted(path)));
+    if (::mkdir(options.directory.c_str(), 0755) != 0 && errno != EEXIST) {
+        return errno_error(concat("mkdir ", quoted(options.directory)));
     }
-    const std::string payload = TRY(read_file(options.payload));
-    TRY(write_new_file(rootfs + "/bin/true", payload, 0755));
-    std::string config(kConfig);
-    config.replace(config.find(kCgroupsPathMark), kCgroupsPathMark.size(), json_quoted(options.cgroups_path));
-    return write_new_file(options.directory + "/config.json", config, 0644);
+    ::unlink((options.directory + "/config.json").c_str());
+    TRY(write_new_file(options.directory + "/config.json", config_text(options), 0644));
+    const std::string rootfs = options.directory + "/rootfs";
+    if (::access(rootfs.c_str(), F_OK) == 0) return {};
+    return make_rootfs(rootfs, {options.payload, options.waiter});
+}
+
+// No text in these sections has a brace in it.
+Result<std::string> seccomp_section(const std::string& path) {
+    const std::string text = TRY(read_file(path));
+    const size_t begin = text.find('{', text.find("\"seccomp\":"));
+    int depth = 0;
+    for (size_t at = begin; at < text.size(); at++) {
+        depth += text[at] == '{' ? 1 : text[at] == '}' ? -1 : 0;
+        if (depth == 0) return text.substr(begin, at + 1 - begin);
+    }
+    return plain_error(concat(path, ": no seccomp section"));
 }
 
 }  // namespace pinfold::bench

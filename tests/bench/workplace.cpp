@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "base/strings.hpp"
@@ -45,6 +46,7 @@ Result<Workplace> Workplace::set_up() {
 Workplace::Workplace(Workplace&& other) noexcept
     : directory_(std::exchange(other.directory_, {})),
       has_cgroup2_(other.has_cgroup2_),
+      has_own_view_(other.has_own_view_),
       can_raise_memlock_(other.can_raise_memlock_),
       notes_(std::move(other.notes_)) {}
 
@@ -58,11 +60,25 @@ Workplace::~Workplace() {
 Result<void> Workplace::choose_cgroup_view() {
     if (is_cgroup2(kHybrid) && !is_cgroup2(kCgroup)) {
         if (::mount(kHybrid, kCgroup, nullptr, MS_BIND, nullptr) != 0) return errno_error(concat("bind ", kHybrid));
+        has_own_view_ = true;
         notes_.push_back(concat("hybrid cgroups: all variants see only ", kHybrid, ", as ", kCgroup));
     }
     has_cgroup2_ = is_cgroup2(kCgroup);
     if (!has_cgroup2_) notes_.push_back("no cgroup v2 hierarchy: runtimes use v1, which the floor does not");
     return {};
+}
+
+void Workplace::leave_cgroup_view() {
+    if (std::exchange(has_own_view_, false)) ::umount2(kCgroup, MNT_DETACH);
+}
+
+Result<std::string> Workplace::copy(const std::string& program, const std::string& name) const {
+    if (program.empty()) return std::string();
+    const std::string path = concat(directory_, "/", name);
+    std::error_code failed;
+    std::filesystem::copy_file(program, path, failed);
+    if (failed) return plain_error(concat("copy ", program, ": ", failed.message()));
+    return path;
 }
 
 void Workplace::check_memlock() {
@@ -74,7 +90,8 @@ void Workplace::check_memlock() {
         ::setrlimit(RLIMIT_MEMLOCK, &limit);
         return;
     }
-    notes_.push_back("no CAP_SYS_RESOURCE: a seccomp filter answers setrlimit(MEMLOCK) of 'crun+cgroup' with success");
+    notes_.push_back(
+        "no CAP_SYS_RESOURCE: a seccomp filter answers crun's setrlimit(MEMLOCK) with success where it makes a cgroup");
 }
 
 }  // namespace pinfold::bench

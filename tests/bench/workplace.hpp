@@ -18,6 +18,10 @@ public:
     ~Workplace();
 
     const std::string& directory() const { return directory_; }
+    // A file as the linker left it runs slower than its copy: what is measured is copied first. Empty for no program.
+    Result<std::string> copy(const std::string& program, const std::string& name) const;
+    // From now on the machine's own cgroups, whatever they are: for what needs controllers.
+    void leave_cgroup_view();
     bool has_cgroup2() const { return has_cgroup2_; }
     // crun's device program needs it, see Command::pretend_memlock.
     bool can_raise_memlock() const { return can_raise_memlock_; }
@@ -31,6 +35,7 @@ private:
 
     std::string directory_;
     bool has_cgroup2_ = false;
+    bool has_own_view_ = false;
     bool can_raise_memlock_ = true;
     std::vector<std::string> notes_;
 };

@@ -28,7 +28,7 @@ void check(bool ok, const char* what, const std::string& found = "") {
     ++failures;
 }
 
-void run_jobs(const RunnerOptions& options) {
+void run_jobs(const RunnerOptions& options, const std::string& directory) {
     const SandboxRunner runner(options);
     SandboxJob job;
     job.limits.memory_mb = 128;
@@ -41,6 +41,12 @@ void run_jobs(const RunnerOptions& options) {
     job.limits.timeout_seconds = 0.3;
     const SandboxResult late = runner.run_command({"sleep", "100"}, job);
     check(late.status == SandboxStatus::timed_out && exit_code_of(late) == 124, "timeout", to_json(late));
+    // Files of its own come out, whatever end it came to, and tell what did not.
+    job.copy_out = {{"out-*", directory + "/made"}, {"none", directory + "/none"}};
+    const SandboxResult made = runner.run_command({"sh", "-c", "echo text > out-1; sleep 100"}, job);
+    check(made.status == SandboxStatus::timed_out && std::ifstream(directory + "/made/out-1").good(), "copy_out",
+          to_json(made));
+    check(made.copy_failures.size() == 1 && made.copy_failures[0].source == "none", "copy_failures", to_json(made));
     const SandboxResult unknown = runner.run_code("cobol", "", {});
     check(unknown.status == SandboxStatus::setup_failed && !unknown.error.empty(), "unknown language");
 }
@@ -98,7 +104,57 @@ void run_without_streams(const RunnerOptions& options) {
             : SandboxResult{};
     const std::string failed = box ? "" : box.error().message;
     for (int number = 0; number < 3; ++number) ::dup2(kept[number], number);
-    check(shown.out == "/dev/null\n/dev/null\n/dev/null\n", "closed streams", failed + to_json(shown));
+    check(shown.out.starts_with("/dev/null\npipe:["), "closed streams", failed + to_json(shown));  // its monitor's
+}
+
+// One that stays with a command: its output and its end are there for whoever comes later.
+void wait_for_a_sandbox(const RunnerOptions& options) {
+    SandboxJob job;
+    job.command = {"sh", "-c", "echo out; echo err >&2; exit 3"};
+    const Result<Sandbox> box = Sandbox::start(job, options);
+    check(box.has_value(), "start with a command", box ? "" : box.error().message);
+    if (!box) return;
+    const SandboxResult ended = box->wait();
+    check(ended.exit_code == 3 && ended.out == "out\n" && ended.err == "err\n", "wait", to_json(ended));
+    const Result<Sandbox::Output> output = box->output();
+    check(output && output->out == "out\n" && output->err == "err\n", "output");
+    job.command = {"sleep", "1000"};
+    const Result<Sandbox> other = Sandbox::start(job, options);
+    if (other) {
+        ExecLimits limits;
+        limits.session = "one";
+        other->exec({"cd /usr"}, limits);
+        const SandboxResult shown = other->exec({"pwd"}, limits);
+        check(shown.out == "/usr\n", "session", to_json(shown));
+    }
+    const Result<void> stopped = other ? other->stop(std::chrono::seconds(5)) : Result<void>(other.error());
+    check(stopped.has_value(), "stop", stopped ? "" : stopped.error().message);
+    if (other) check(other->wait().stopped_by == "stop", "what stopped it", to_json(other->wait()));
+    SandboxJob brief;
+    brief.limits.timeout_seconds = 0.3;
+    const SandboxResult late = SandboxRunner(options).run_command({"sleep", "100"}, brief);
+    check(explain(late).size() == 1 && late.stopped_by == "timeout_seconds", "explain", to_json(late));
+}
+
+// One that keeps its files: they are there when it has stopped, when it is started again, and for the next one.
+void keep_files(const RunnerOptions& options, const std::string& directory) {
+    SandboxJob job;
+    job.keep_files = directory + "/kept-" + std::to_string(::getpid());
+    {
+        const Result<Sandbox> box = Sandbox::start(job, options);
+        check(box.has_value(), "start with kept files", box ? "" : box.error().message);
+        if (!box) return;
+        check(box->write_file("/workspace/in", "text").has_value(), "write_file");
+        check(!box->restart().has_value(), "restart of one that runs");
+        check(box->stop().has_value(), "stop");
+        const Result<std::string> left = box->read_file("/workspace/in");
+        check(left && *left == "text", "read_file of one that has stopped", left ? *left : left.error().message);
+        const Result<void> again = box->restart();
+        check(again.has_value(), "restart", again ? "" : again.error().message);
+        check(box->exec({"cat", "in"}).out == "text", "what was kept");
+    }
+    const Result<Sandbox> next = Sandbox::start(job, options);
+    check(next && next->exec({"cat", "in"}).out == "text", "what was kept for the next one");
 }
 
 // Twice: in the worker and here.
@@ -144,9 +200,11 @@ int main(int argc, char** argv) {
     std::thread busy([&] {
         while (!done) std::vector<std::string>(100, "busy");
     });
-    run_jobs(options);
+    run_jobs(options, argv[2]);
     use_a_sandbox(options, argv[2]);
     run_without_streams(options);
+    wait_for_a_sandbox(options);
+    keep_files(options, argv[2]);
     keep_much_output(options);
     generate_a_config();
     done = true;

@@ -52,6 +52,16 @@ private:
 // The job of a normal user, to whom the bundle's directory then belongs.
 SpawnOptions normal_user(Bundle& bundle);
 
+// As root and as a normal user.
+template <class Check>
+void as_both(const Check& check) {
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        check(bundle, rootless ? normal_user(bundle) : SpawnOptions{});
+    }
+}
+
 // A copy of /etc with a policy in it, seen by this program and by what it starts. Declare it after the Bundle.
 class SystemPolicy {
 public:

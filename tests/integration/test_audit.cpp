@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "sandbox.hpp"
+#include "support/source_root.hpp"
 
 using namespace pinfold::integration;
 
@@ -216,17 +217,17 @@ TEST_CASE("audit: a head that cannot be read is none that somebody has changed")
     CHECK_FALSE(has(log.names(), "gap"));
 }
 
-TEST_CASE("audit: who is stopped does not keep the log locked") {
-    NEEDS_ROOT();
-    PINFOLD_ONLY();
-    const Bundle bundle;
-    const Log log(bundle);
-    const std::vector<std::string> kill = bundle.verb(log.with({"kill", "nosuch"}));
-    run_program(kill);
+namespace {
+
+UniqueFd hold(const Log& log) {
     UniqueFd lock(::open(log.path().c_str(), O_RDONLY | O_CLOEXEC));
     REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
-    Process first(kill, {});
-    const std::string status = "/proc/" + std::to_string(first.pid()) + "/status";
+    return lock;
+}
+
+// Until it wants to log something: then it cannot be stopped.
+void await_wish_to_log(const Process& process) {
+    const std::string status = "/proc/" + std::to_string(process.pid()) + "/status";
     const auto blocks_stops = [&] {
         constexpr uint64_t kStops = 1U << (SIGTSTP - 1) | 1U << (SIGTTIN - 1) | 1U << (SIGTTOU - 1);
         const std::string text = read_text(status), key = "SigBlk:\t";
@@ -236,6 +237,26 @@ TEST_CASE("audit: who is stopped does not keep the log locked") {
     while (!blocks_stops()) {
         if (std::chrono::steady_clock::now() - start > patience()) FAIL("it can be stopped while it takes the lock");
     }
+}
+
+// All that could end it, while it waits for the log.
+void signal_at_the_log(const Process& process) {
+    await_wish_to_log(process);
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGALRM}) process.signal(number);
+}
+
+}  // namespace
+
+TEST_CASE("audit: who is stopped does not keep the log locked") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Log log(bundle);
+    const std::vector<std::string> kill = bundle.verb(log.with({"kill", "nosuch"}));
+    run_program(kill);
+    UniqueFd lock = hold(log);
+    Process first(kill, {});
+    await_wish_to_log(first);
     first.signal(SIGTSTP);
     lock.reset();
     const Ended second = run_program(kill);
@@ -243,6 +264,94 @@ TEST_CASE("audit: who is stopped does not keep the log locked") {
     first.signal(SIGCONT);
     first.finish();
     CHECK(log.names() == Names{"kill", "kill", "kill", "kill", "kill", "kill"});
+    CHECK(log.verify().status == 0);
+}
+
+TEST_CASE("audit: a signal after a job's end costs no event, no result and no exit code") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Log log(bundle);
+    const Command script = {"sh", "-c", "trap 'exit 7' USR1; echo up; sleep 1000 & wait"};
+    const std::string result = bundle.host() / "result";
+    const auto check = [&](Process& job, const std::string& last) {
+        REQUIRE(job.read_line() == "up");
+        {
+            const UniqueFd held = hold(log);
+            job.signal(SIGUSR1);
+            signal_at_the_log(job);
+        }
+        const Ended ended = job.finish();
+        CHECK_MESSAGE(ended.status == 7, ended.err);
+        CHECK(log.names().back() == last);
+        CHECK(log.events().back()["code"] == 7);
+        CHECK(json::parse(read_text(result))["exit_code"] == 7);
+    };
+    SUBCASE("sandbox") {
+        std::vector<std::string> words = {"sandbox", "--name", bundle.id(), "--result", result, "--"};
+        words.insert(words.end(), script.begin(), script.end());
+        Process job(bundle.verb(log.with(words)), {});
+        check(job, "end");
+    }
+    SUBCASE("exec") {
+        const DetachedSandbox box(bundle, {});
+        write_text(log.path(), "");
+        fs::permissions(log.path(), fs::perms::owner_read | fs::perms::owner_write);
+        std::vector<std::string> words = {"exec", "--result", result, bundle.id()};
+        words.insert(words.end(), script.begin(), script.end());
+        Process job(bundle.verb(log.with(words)), {});
+        check(job, "exec-end");
+    }
+    SUBCASE("run") {
+        bundle.probe({"wait-signal"});
+        const auto job = start(bundle, log.on());
+        REQUIRE(job->read_line() == "READY");
+        {
+            const UniqueFd held = hold(log);
+            job->signal(SIGTERM);
+            signal_at_the_log(*job);
+        }
+        CHECK(job->finish().status == 0);
+        REQUIRE(log.names() == Names{"run", "end"});
+    }
+    CHECK(log.verify().status == 0);
+}
+
+TEST_CASE("audit: a signal keeps no failure out of the log") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Log log(bundle);
+    run_program(bundle.verb(log.with({"delete", "--force", "nosuch"})));
+    for (const std::string name : {"delete", "kill", "start", "pause"}) {
+        UniqueFd held = hold(log);
+        Process verb(bundle.verb(log.with({name, "nosuch"})), {});
+        signal_at_the_log(verb);
+        held.reset();
+        CHECK(verb.finish().status == 1);
+        REQUIRE(log.events().size() >= 2);
+        CHECK(log.names().back() == name);
+        CHECK(log.events().back().contains("error"));
+    }
+    CHECK(log.verify().status == 0);
+}
+
+TEST_CASE("audit: an event takes little room, whatever the caller has said") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Log log(bundle);
+    const std::string rubbish(100'000, '\x01');
+    std::vector<std::string> words = {"sandbox", "--name", bundle.id(), "--", "true"};
+    words.insert(words.end(), 5, rubbish);
+    CHECK(run_program(bundle.verb(log.with(words))).status == 0);
+    run_program(bundle.verb(log.with({"kill", rubbish})));
+    run_program(bundle.verb(log.with({"exec", rubbish, rubbish})));
+    CHECK(fs::file_size(log.path()) < 200'000);
+    const json command = log.events().at(0);
+    CHECK(command["command"][0] == "true");
+    CHECK(command["command_cut"]["bytes"] > 3'000'000);
+    CHECK(command["command_cut"]["sha256"].get<std::string>().size() == 64);
     CHECK(log.verify().status == 0);
 }
 
@@ -293,6 +402,30 @@ TEST_CASE("audit: what cannot be logged is not done") {
     CHECK(container.status() == "running");
 }
 
+TEST_CASE("audit: no job is given the log to write to") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const fs::path logs = bundle.host() / "logs";
+    fs::create_directories(logs / "below");
+    const std::string log = logs / "audit";
+    const auto call = [&](const std::vector<std::string>& options) {
+        std::vector<std::string> words = {"--audit", log, "sandbox", "--name", bundle.id()};
+        words.insert(words.end(), options.begin(), options.end());
+        words.insert(words.end(), {"--", "true"});
+        return verb(bundle, words);
+    };
+    CHECK(call({}).status == 0);
+    const std::string all = bundle.host().string(), head = log + ".head";
+    for (const std::string& what : {logs.string(), all, log, head}) {
+        CAPTURE(what);
+        check_refused(call({"--bind", what + ":/data"}), " the audit log ", 125);
+        CHECK(call({"--ro-bind", what + ":/data"}).status == 0);
+    }
+    check_refused(call({"--copy-out", "/etc/passwd:" + log}), " the audit log ", 125);
+    CHECK(call({"--bind", (logs / "below").string() + ":/data"}).status == 0);
+}
+
 TEST_CASE("audit: show prints a table, or the lines, of all or some events") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
@@ -317,6 +450,74 @@ TEST_CASE("audit: show prints a table, or the lines, of all or some events") {
     CHECK(show({"--json", "--id", bundle.id(), log.path()}) == log.lines()[0] + "\n" + log.lines()[1] + "\n");
     CHECK(verb(bundle, log.with({"audit", "show", "--json"})).out == read_text(log.path()));
     check_refused(verb(bundle, {"audit", "verify", "/nonexistent/log"}), "audit verify: open /nonexistent/log");
+}
+
+TEST_CASE("audit: who came by sudo is told by the number of who called it, and only root is believed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Log log(bundle);
+    const auto callers = [&](const SpawnOptions& spawn) {
+        std::vector<std::string> line = job_line(bundle, {{}, {"true"}, {}});
+        line.insert(line.begin() + 1, {"--audit", log.path()});
+        CHECK(run_program(line, spawn).status == 0);
+        const json caller = log.events()[0]["caller"];
+        fs::remove(log.path());
+        fs::remove(log.path().string() + ".head");
+        return caller;
+    };
+    CHECK(callers({.env = {"SUDO_UID=1234"}})["sudo_uid"] == 1234);
+    CHECK(callers({.env = {"SUDO_UID=none"}}).contains("sudo_uid") == false);
+    CHECK(callers({}).contains("sudo_uid") == false);
+    SpawnOptions user = normal_user(bundle);
+    user.env.push_back("SUDO_UID=0");
+    CHECK(callers(user).contains("sudo_uid") == false);
+}
+
+TEST_CASE("audit: all events of a sandbox that stays name who has started it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Log log(bundle);
+    std::vector<std::string> line = job_line(bundle, {{"--detach"}, {"sh", "-c", "unshare -U true; exit 3"}, {}});
+    line.insert(line.begin() + 1, {"--audit", log.path()});
+    CHECK(run_program(line, {.env = {"SUDO_UID=1234"}}).status == 0);
+    CHECK(verb(bundle, {"wait", bundle.id()}).status == 3);
+    const std::vector<json> events = log.events();
+    std::string names;
+    for (const json& event : events) {
+        names += event["event"].get<std::string>() + ' ';
+        CHECK(event["caller"] == events[0]["caller"]);
+    }
+    CHECK(names == "sandbox receipt denied end ");
+    CHECK(events[0]["caller"]["sudo_uid"] == 1234);
+    CHECK(events[0]["caller"]["pid"] == ::getpid());
+    CHECK(verb(bundle, {"delete", bundle.id()}).status == 0);
+}
+
+TEST_CASE("audit: show refuses an event that there is not, and knows all that the manual lists") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const Log log(bundle);
+    CHECK(run_probe(bundle, {{"exit", "0"}}, log.on()).status == 0);
+    check_refused(verb(bundle, {"audit", "show", "--event", "deneid", log.path()}),
+                  "--event 'deneid': there is no such event, only run, create, ");
+    std::istringstream manual(read_text(pinfold::testing::source_root() / "man/pinfold-audit.1.scd"));
+    size_t known = 0;
+    bool in_table = false;
+    for (std::string line; std::getline(manual, line);) {
+        in_table = (in_table || line == "# EVENTS") && line != "# FORMAT";
+        if (!in_table || !line.starts_with("|")) continue;
+        for (size_t at = 0; (at = line.find('*', at)) != std::string::npos;) {
+            const size_t end = line.find('*', at + 1);
+            CHECK(verb(bundle, {"audit", "show", "--event", line.substr(at + 1, end - at - 1), log.path()}).status ==
+                  0);
+            at = end + 1;
+            ++known;
+        }
+    }
+    CHECK(known > 10);
 }
 
 TEST_CASE("policy: the system's asks for a log, whatever the caller says") {

@@ -55,9 +55,9 @@ TEST_CASE("copy library: from and to what the caller has opened") {
     const UniqueFd file(::open((bundle.host() / "tree/file").c_str(), O_RDONLY | O_CLOEXEC));
     // Whatever has the names by now is not copied.
     fs::rename(bundle.host() / "tree", bundle.host() / "moved");
-    REQUIRE(pinfold::copy_in(container, tree.get(), "named", "/data", {}));
+    REQUIRE(pinfold::copy_in(container, {tree.get(), "tree", "named"}, "/data", {}));
     CHECK(read_text(bundle.rootfs() / "data/named/file") == "text");
-    const auto summary = pinfold::copy_in(container, file.get(), "named", "/tmp", {});
+    const auto summary = pinfold::copy_in(container, {file.get(), "file", "named"}, "/tmp", {});
     REQUIRE(summary);
     CHECK(summary->bytes == 4);
     CHECK(summary->files == 1);

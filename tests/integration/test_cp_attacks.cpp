@@ -155,6 +155,25 @@ TEST_CASE("cp attacks: no more rights than the payload's user, not even its capa
     }
 }
 
+TEST_CASE("cp attacks: a lease on a file holds up neither cp nor a start with tmpcopyup") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    write_text(bundle.rootfs() / "data/leased", "x");
+    const UniqueFd leased(::open((bundle.rootfs() / "data/leased").c_str(), O_RDWR | O_CLOEXEC));
+    REQUIRE(::fcntl(leased.get(), F_SETSIG, SIGURG) == 0);  // for the holder, who does nothing about it
+    REQUIRE(::fcntl(leased.get(), F_SETLEASE, F_WRLCK) == 0);
+    {
+        const Container container(waiting(bundle), As::running);
+        check_refused(cp(bundle, {inside(bundle, "/data/leased"), "-"}), "a process holds a lease on it");
+        check_refused(cp(bundle, {inside(bundle, "/data"), bundle.host() / "copy"}), "a process holds a lease on it");
+    }
+    bundle.mount("/data", "tmpfs", "tmpfs", {"tmpcopyup"});
+    const Outcome started = run(bundle);
+    CHECK(started.status != 0);
+    CHECK_MESSAGE(started.err.find("leased") != std::string::npos, started.err);
+}
+
 TEST_CASE("cp attacks: the process in the container has the payload's user and nothing else") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

@@ -73,7 +73,7 @@ TEST_CASE("detached: what one exec leaves is there for the next, until delete") 
         CHECK(judged["status"] == "exited");
         CHECK(judged["exit_code"] != 0);
         CHECK(judged["denied"].is_null() == rootless);
-        CHECK(judged["receipt"].empty() == rootless);
+        CHECK(judged["receipt_sha256"].is_null() == rootless);
         CHECK(box.run({"list", "-q"}).out == bundle.id() + "\n");
         CHECK(box.run({"delete", "--force", bundle.id()}).status == 0);
         CHECK(box.run({"list", "-q"}).out == "");
@@ -81,6 +81,86 @@ TEST_CASE("detached: what one exec leaves is there for the next, until delete") 
 }
 
 // Also without any group, which would tell who belongs to it.
+TEST_CASE("detached: a session goes on in its directory, with its environment, and knows no other") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const DetachedSandbox box(bundle, {}, {}, rootless ? normal_user(bundle) : SpawnOptions{});
+        const auto in = [&](const char* name, const std::string& words, int status = 0) {
+            const Ended ended = box.exec({"--session", name}, {words});
+            CHECK_MESSAGE(ended.status == status, ended.err);
+            return ended.out;
+        };
+        CHECK(in("a", "mkdir -p 'x y' && cd 'x y' && export ONE=\"it's 1\" && TWO=2") == "");
+        CHECK(in("a", "pwd; echo \"$ONE\" \"<$TWO>\"") == "/workspace/x y\nit's 1 <>\n");
+        CHECK(in("b", "pwd; echo \"<$ONE>\"") == "/workspace\n<>\n");
+        in("a", "cd /usr; exit 3", 3);
+        CHECK(in("a", "pwd") == "/usr\n");
+        in("a", "cd /tmp; sh -c 'kill -9 $PPID'", 128 + SIGKILL);  // it has left nothing
+        CHECK(in("a", "pwd") == "/usr\n");
+        CHECK(box.exec({"--session", "a", "--timeout", "100s"}, {"pwd"}).out == "/usr\n");
+        in("a", "mkdir /tmp/gone; cd /tmp/gone; rmdir /tmp/gone");
+        const Ended gone = box.exec({"--session", "a"}, {"pwd"});
+        CHECK(gone.status != 0);
+        CHECK_MESSAGE(gone.err.find("/tmp/gone") != std::string::npos, gone.err);
+        CHECK(box.exec({"--session", "a", "--user", "0"}, {"pwd"}).err.find("--user") != std::string::npos);
+        CHECK(box.exec({"--session", "../x"}, {"pwd"}).err.find("--session '../x'") != std::string::npos);
+        CHECK(box.exec({"--session", "a", "--cwd", "/usr"}, {"pwd"}).out == "/usr\n");
+        // Values are for the program, and not for whoever lists processes.
+        const Ended secret =
+            box.exec({"--session", "a", "-e", "KEY=it's \"4711\" $x", "-e", "OTHER="},
+                     {"echo \"$KEY,$OTHER\"; tr '\\0' ' ' < /proc/$$/cmdline | grep -c 47\"\"11; env | grep pinfold"});
+        CHECK(secret.out == "it's \"4711\" $x,\n0\n");
+        CHECK(box.exec({"--session", "a"}, {"echo \"$KEY\""}).out == "it's \"4711\" $x\n");
+        CHECK(box.exec({"--session", "a", "-e", "KEY=new"}, {"echo \"$KEY\""}).out == "new\n");
+        CHECK(in("a", "pwd") == "/usr\n");
+    }
+}
+
+TEST_CASE("detached: a session is kept whatever its words do to their shell, or they fail") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const DetachedSandbox box(bundle, {});
+    const auto in = [&](const std::vector<std::string>& words, const std::vector<std::string>& more = {}) {
+        std::vector<std::string> options = {"--session", "NAME"};
+        options.insert(options.end(), more.begin(), more.end());
+        const Ended ended = box.exec(options, words);
+        CHECK_MESSAGE(ended.status == 0, ended.err);
+        return ended.out;
+    };
+    for (const char* words :
+         {"export PATH=/nowhere", "export IFS=/:", "export session=/workspace/s file=x", "umask 777", "set -eua",
+          "trap 'echo bye' EXIT", "cd() { echo no; }", "trap 'true' EXIT; (exit 0)", "set -C -f; PWD=/elsewhere"}) {
+        CAPTURE(words);
+        box.exec({}, {"sh", "-c", "rm -f /tmp/.pinfold-session-NAME*"});
+        in({"mkdir -p '/tmp/it is\n'; cd '/tmp/it is\n'; export A=\"it's\"; cd /usr; command cd -;", words});
+        CHECK(in({"command", "pwd;", "echo", "\"$A\"", "$#"}) == "/tmp/it is\n\nit's 0\n");
+    }
+    box.exec({}, {"sh", "-c", "rm -f /tmp/.pinfold-session-NAME*"});
+    // Who names a variable or a directory means it.
+    CHECK(in({"pwd; echo $X"}, {"-e", "X=5", "--cwd", "/tmp"}) == "/tmp\n5\n");
+    CHECK(in({"pwd; echo $X"}, {"-e", "X=6 7", "--cwd", "/usr"}) == "/usr\n6 7\n");
+    CHECK(in({"pwd; echo $X"}) == "/usr\n6 7\n");
+    // Several at once: the last one wins, with all that it has left.
+    for (int round = 0; round < 5; ++round) {
+        std::vector<std::unique_ptr<Process>> at_once;
+        for (const char* place : {"/usr", "/etc", "/tmp", "/bin"})
+            at_once.push_back(std::make_unique<Process>(
+                bundle.verb({"exec", "--session", "NAME", bundle.id(), std::string("cd ") + place + "; export B=$PWD"}),
+                SpawnOptions{}));
+        for (const auto& one : at_once) CHECK(one->finish().status == 0);
+        CHECK(in({"[ \"$PWD\" = \"$B\" ] && echo same"}) == "same\n");
+    }
+    // What cannot be kept is told.
+    const Ended lost = box.exec({"--session", "NAME"}, {"rm -f /tmp/.pinfold-*; mkdir /tmp/.pinfold-session-NAME"});
+    CHECK(lost.status == 255);
+    CHECK(lost.err.find("could not be kept") != std::string::npos);
+    CHECK(box.exec({}, {"sh", "-c", "ls -A /tmp/.pinfold-session-NAME /tmp | grep -c 'NAME[.]'"}).out == "0\n");
+}
+
 TEST_CASE("detached: exec with a deadline ends all that it started, and nothing else") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
@@ -402,14 +482,42 @@ TEST_CASE("detached: what nobody would stay for is refused") {
     PINFOLD_ONLY();
     const Bundle bundle;
     for (const std::vector<std::string>& options :
-         {std::vector<std::string>{"--capture"}, {"--result", bundle.host() / "result"}, {"--output-limit", "1k"}}) {
+         {std::vector<std::string>{"--capture"}, {"--result", bundle.host() / "result"}}) {
         std::vector<std::string> all = {"--detach"};
         all.insert(all.end(), options.begin(), options.end());
         const Ended ended = run_job(bundle, {all, {"true"}, {}});
         CHECK(ended.status == 125);
-        CHECK(ended.err.find("use exec and cp") != std::string::npos);
+        CHECK(ended.err.find("use wait --result, logs, state and cp") != std::string::npos);
     }
     CHECK(run_job(bundle, {{"--idle-timeout", "1s"}, {"true"}, {}}).status == 125);
+}
+
+TEST_CASE("detached: options of exec that would do nothing are refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const SpawnOptions user = normal_user(bundle);
+    const DetachedSandbox sandbox(bundle, {}, {}, user);
+    const auto refused = [&](const std::vector<std::string>& options, const std::string& words) {
+        const Ended ended = sandbox.exec(options, {"true"});
+        CHECK(ended.status == 255);
+        CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
+    };
+    refused({"-g", "50"}, "--additional-gids: ");
+    refused({"--cap", "CAP_NONSENSE"}, "--cap 'CAP_NONSENSE': there is no such capability");
+    if (cgroups_named(bundle.id()).empty()) refused({"--cgroup", "sub"}, "--cgroup 'sub': the container has no cgroup");
+    const std::string process = bundle.host() / "process.json";
+    write_text(process, R"({"args": ["true"], "cwd": "/", "user": {}})");
+    for (const std::vector<std::string>& options :
+         {std::vector<std::string>{"--cap", "CAP_KILL"}, {"--cwd", "/tmp"}, {"--no-new-privs"}, {"-e", "A=B"}}) {
+        std::vector<std::string> words = {"exec", "--process", process};
+        words.insert(words.end(), options.begin(), options.end());
+        words.push_back(bundle.id());
+        const Ended ended = sandbox.run(words);
+        CHECK(ended.status == 255);
+        CHECK_MESSAGE(ended.err.find("--process names the whole process, and excludes ") != std::string::npos,
+                      ended.err);
+    }
 }
 
 TEST_CASE("detached: a sandbox whose name could not be told is ended and removed") {

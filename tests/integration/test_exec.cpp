@@ -91,11 +91,13 @@ TEST_CASE("exec: the command line's wishes") {
     PINFOLD_ONLY();
     Bundle bundle;
     bundle.config["process"]["noNewPrivileges"] = false;
+    bundle.config["process"]["env"].push_back("A=0");
     const Container container(waiting(bundle), As::running);
     const json report = container.exec_report({"--cwd", "/tmp", "--env", "A=1", "-e", "B=2", "--user", "7:8", "-g", "9",
                                                "--additional-gids", "10", "--cap", "CAP_CHOWN", "--no-new-privs"});
     CHECK(report["cwd"] == "/tmp");
     CHECK(has(report["env"], "A=1"));
+    CHECK_FALSE(has(report["env"], "A=0"));
     CHECK(has(report["env"], "B=2"));
     CHECK(report["credentials"]["uid"] == json({7, 7, 7, 7}));
     CHECK(report["credentials"]["gid"] == json({8, 8, 8, 8}));
@@ -103,6 +105,9 @@ TEST_CASE("exec: the command line's wishes") {
     CHECK(has(report["capabilities"]["bounding"], "CAP_CHOWN"));
     CHECK(report["no_new_privs"] == 1);
     CHECK(container.exec_report()["no_new_privs"] == 0);
+    CHECK(container.exec_report({"--cwd", "tmp"})["cwd"] == "/tmp");
+    check_refused(container.exec({"--cwd", "/tmp/none"}, {"/probe", "report"}), "/tmp/none: does not exist", 255);
+    CHECK_FALSE(fs::exists(bundle.rootfs() / "tmp/none"));
 }
 
 TEST_CASE("exec: users and groups by the container's own names") {

@@ -165,6 +165,24 @@ TEST_CASE("id maps: a normal user's ranges are mapped by newuidmap") {
     CHECK(report["credentials"]["groups"] == json({4}));
 }
 
+TEST_CASE("id maps: a normal user's container with ranges can be entered while it waits for its start") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!newuidmap_is_here()) SKIP_TEST("no newuidmap on this machine");
+    Bundle bundle;
+    bundle.make_rootless(kNobodySpecial);
+    const SubordinateIds ids(bundle);
+    const json map = json::array({entry(0, kNobodySpecial, 1), entry(1, 200000, 65536)});
+    bundle.config["linux"]["uidMappings"] = map;
+    bundle.config["linux"]["gidMappings"] = map;
+    bundle.config["process"]["user"] = {{"uid", 1000}, {"gid", 1000}};
+    const Container container(waiting(bundle), Container::As::created, as_user());
+    const Ended ended = container.exec({}, {"/probe", "exit", "7"}, as_user().spawn);
+    CHECK_MESSAGE(ended.status == 7, ended.err);
+    container.must({"start", bundle.id()});
+    CHECK(container.status() == "running");
+}
+
 TEST_CASE("id maps: ids that are not the user's are refused") {
     NEEDS_ROOT();
     if (!newuidmap_is_here()) SKIP_TEST("no newuidmap on this machine");

@@ -1,5 +1,6 @@
 // Streams of jobs: bytes get through, and nothing else of the caller's files and terminal does.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -74,7 +75,7 @@ TEST_CASE("job streams: the caller's terminal is not the job's, to read from or 
             char typed[100];
             CHECK(std::string(typed, size_t(::read(terminal.slave(), typed, sizeof typed))) == "password\n");
         };
-        check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--"}), kPry));
+        check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--no-tty", "--"}), kPry));
         check(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--output-limit", "1m", "--"}), kPry));
         const DetachedSandbox box(bundle, {}, {}, spawn);
         check(followed_by(bundle.verb({"exec", bundle.id()}), kPry));
@@ -138,8 +139,9 @@ TEST_CASE("job streams: a sandbox that stays holds no stream of its caller's") {
                              "g; mv g f; sleep 1000"};
     const DetachedSandbox box(bundle, {}, command, spawn);
     const Ended ended = box.exec({}, {"sh", "-c", "until cat f 2> /dev/null; do sleep 0.1; done"});
-    CHECK(ended.out == "/dev/null\n/dev/null\n/dev/null\n");
+    CHECK(ended.out.starts_with("/dev/null\npipe:["));  // its monitor's
     CHECK(log.text() == "earlier\n");
+    CHECK(box.run({"logs", bundle.id()}).out == "printed\n");
 }
 
 TEST_CASE("job streams: all bytes get through, in their order, whatever the caller's streams are") {
@@ -199,6 +201,188 @@ TEST_CASE("job streams: a terminal that only its owner may open is written and r
     terminal.type("typed\n");
     terminal.await_line("got typed");
     CHECK(job.finish().status == 0);
+}
+
+TEST_CASE("job streams: who sits at a terminal gives the job one of its own, with size, signals and TERM") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        if (rootless && pinfold::testing::sanitised())
+            SKIP_TEST("as root alone: the sanitizers take more memory than a job of a normal user has");
+        CAPTURE(rootless);
+        Bundle bundle;
+        SpawnOptions at = rootless ? normal_user(bundle) : SpawnOptions{};
+        Terminal terminal(33, 44);
+        at.own_terminal = true;
+        at.fds = {{0, terminal.slave()}, {1, terminal.slave()}, {2, terminal.slave()}};
+        at.env.emplace_back("TERM=vt220");
+        const termios before = terminal.settings();
+        // Bash: dash loses a signal that comes while it starts a program.
+        constexpr const char* kScript =
+            "trap 'echo interrupted' INT; tty; stty size; echo $TERM; echo here > /dev/tty; read line;"
+            "echo \"got $line\"; read line; stty size; exit 7";
+        Process job(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--"}), {"bash", "-c", kScript}), at);
+        terminal.await_line("/dev/pts/0");
+        terminal.await_line("33 44");
+        terminal.await_line("vt220");
+        terminal.await_line("here");
+        CHECK((terminal.settings().c_lflag & ICANON) == 0);  // ours is raw, all is the job's
+        terminal.type("some words\r");
+        terminal.await_line("got some words");
+        terminal.type("\x03");
+        terminal.await_line("^Cinterrupted");
+        terminal.resize(11, 22);
+        CHECK(::kill(job.pid(), SIGWINCH) == 0);
+        terminal.type("\r");
+        terminal.await_line("11 22");
+        CHECK(job.finish().status == 7);
+        CHECK(terminal.settings().c_lflag == before.c_lflag);
+    }
+}
+
+TEST_CASE(
+    "job streams: Ctrl-C at the caller's terminal is for all that the program has started, also without one of its "
+    "own") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const DetachedSandbox box(bundle, {});
+    // Bash waits for a command, and expects that to hear of it as well.
+    const Command command = {"bash", "-c", "perl -e '$| = 1; print qq(on\\n); sleep 30'; exit $?"};
+    const std::vector<std::string> lines[] = {
+        bundle.verb({"sandbox", "--name", bundle.id() + "-2", "--no-tty", "--"}),
+        bundle.verb({"exec", bundle.id()}),
+        bundle.verb({"exec", "--timeout", "60s", bundle.id()}),
+    };
+    for (const auto& [typed, number] : {std::pair("\x03", SIGINT), std::pair("\x1c", SIGQUIT)}) {
+        for (const std::vector<std::string>& line : lines) {
+            CAPTURE(line);
+            Terminal terminal(24, 80);
+            SpawnOptions at{.fds = {{0, terminal.slave()}, {1, terminal.slave()}, {2, terminal.slave()}}};
+            at.own_terminal = true;
+            Process job(followed_by(line, command), at);
+            terminal.await_line("on");
+            terminal.type(typed);
+            CHECK(job.finish().status == 128 + number);
+        }
+    }
+}
+
+TEST_CASE("job streams: a signal that somebody sends is the program's alone") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    constexpr const char* kScript =
+        "trap 'echo outer; kill -TERM $!' INT;"
+        "perl -e '$SIG{INT} = sub { syswrite STDOUT, qq(inner\\n) }; $SIG{TERM} = sub { exit 3 };"
+        "         syswrite STDOUT, qq(on\\n); sleep 30 while 1' & wait; wait $!; echo $?";
+    Process job(job_line(bundle, {{}, {"bash", "-c", kScript}, {}}), {});
+    REQUIRE(job.read_line() == "on");
+    job.signal(SIGINT);
+    CHECK(job.read_line() == "outer");
+    CHECK(job.read_line() == "3");
+    CHECK(job.finish().status == 0);
+}
+
+TEST_CASE("job streams: a job with a terminal has its deadline, and what it printed last is not lost") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    Terminal terminal(24, 80);
+    SpawnOptions at;
+    at.own_terminal = true;
+    at.fds = {{0, terminal.slave()}, {1, terminal.slave()}, {2, terminal.slave()}};
+    Process late(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "-t", "--timeout", brief(), "--"}),
+                             {"sh", "-c", "trap '' INT TERM HUP; echo on; cat; sleep 1000"}),
+                 at);
+    terminal.await_line("on");
+    while (!terminal.read_line().starts_with("pinfold: killed after ")) continue;
+    CHECK(late.finish().status == 124);
+    Process quick(followed_by(bundle.verb({"sandbox", "--name", bundle.id(), "--"}), {"sh", "-c", "seq 1 500"}), at);
+    terminal.await_line("500");
+    CHECK(quick.finish().status == 0);
+}
+
+TEST_CASE("job streams: a terminal is refused where there is none, and beside what has no use for it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    check_refused(run_job(bundle, {{"-t"}, {"true"}, {}}), "--tty: standard input is no terminal\nhint: ", 125);
+    const std::vector<std::string> others[] = {{"--capture", "--result", bundle.host() / "r"},
+                                               {"--stdin"},
+                                               {"--output-limit", "1m"},
+                                               {"--detach"},
+                                               {"--no-tty"},
+                                               {"--merge-output"}};
+    for (std::vector<std::string> options : others) {
+        const std::string told = "--tty and " + options[0] + " exclude each other";
+        options.emplace_back("--tty");
+        CHECK_MESSAGE(run_job(bundle, {options, {"true"}, {}}).err.find(told) != std::string::npos, told);
+    }
+}
+
+TEST_CASE("job streams: what is captured can be watched, and a watcher that goes away takes nothing with it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const std::string file = bundle.host() / "result";
+    const std::vector<std::string> options = {"--capture", "--tee", "--result", file};
+    const Ended seen = run_job(bundle, {options, {"sh", "-c", "seq 1 30000; echo err >&2"}, {}});
+    CHECK(seen.status == 0);
+    CHECK(seen.err == "err\n");
+    const json kept = json::parse(read_text(file));
+    CHECK(kept["stdout"] == seen.out);
+    CHECK(seen.out.ends_with("\n30000\n"));
+    CHECK(kept["stderr"] == "err\n");
+    // Of both, as much as the limit allows, and the same.
+    std::vector<std::string> limited = options;
+    limited.insert(limited.end(), {"--output-limit", "1000"});
+    const Ended cut = run_job(bundle, {limited, {"seq", "1", "30000"}, {}});
+    CHECK(cut.out.size() == 1000);
+    CHECK(json::parse(read_text(file))["stdout"] == cut.out);
+    {
+        int ends[2];
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        pinfold::UniqueFd reader(ends[0]);
+        const pinfold::UniqueFd writer(ends[1]);
+        Process job(job_line(bundle, {options, {"sh", "-c", "seq 1 30000; echo end"}, {}}),
+                    {.fds = {{1, writer.get()}}});
+        reader.reset();
+        CHECK(job.finish().status == 0);
+        CHECK(json::parse(read_text(file))["stdout"].get<std::string>().ends_with("\n30000\nend\n"));
+    }
+    // Nobody reads: that holds up the job, and neither its deadline nor its result.
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const pinfold::UniqueFd reader(ends[0]), writer(ends[1]);
+    std::vector<std::string> brief_one = options;
+    brief_one.insert(brief_one.end(), {"--timeout", brief()});
+    Process job(job_line(bundle, {brief_one, {"seq", "1", "3000000"}, {}}), {.fds = {{1, writer.get()}}});
+    CHECK(job.finish().status == 124);
+    CHECK(json::parse(read_text(file))["status"] == "timed_out");
+    check_refused(run_job(bundle, {{"--result", "-", "--tee"}, {"true"}, {}}),
+                  "--tee: standard output is for the result", 125);
+}
+
+TEST_CASE("job streams: both streams as one keep the order in which they were written") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Command both = {"sh", "-c", "for i in 1 2 3; do echo o$i; echo e$i >&2; done"};
+    constexpr const char* kInOrder = "o1\ne1\no2\ne2\no3\ne3\n";
+    const json result = judge_job(bundle, {{"--merge-output"}, both, {}}).result;
+    CHECK(result["stdout"] == kInOrder);
+    CHECK(result["stderr"] == "");
+    const Ended passed = run_job(bundle, {{"--merge-output"}, both, {}});
+    CHECK(passed.out == kInOrder);
+    CHECK(passed.err == "");
+    {
+        const DetachedSandbox box(bundle, {"--merge-output"}, both);
+        box.run({"wait", bundle.id()});
+        CHECK(box.run({"logs", bundle.id()}).out == kInOrder);
+    }
+    const DetachedSandbox box(bundle, {});
+    CHECK(box.exec({"--merge-output"}, both).out == kInOrder);
 }
 
 // What JSON makes of a byte takes up to six: none of that is ever held as a whole.
@@ -272,6 +456,84 @@ TEST_CASE("job streams: a result that is larger than a file may be is told, and 
     bundle.probe({"report"});
     CHECK(run(bundle).status == 0);
     CHECK(read_text(file) == "SigIgn:\t0000000000000000\n");
+}
+
+TEST_CASE("job streams: what a job printed and nobody could keep is a failure, unless the reader has gone") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+    const std::string log = bundle.host() / "log", result = bundle.host() / "result";
+    const std::string lost = "write to standard output: no space left on device";
+    const auto echo = [&](const std::string& script, int number, std::vector<std::string> options = {}) {
+        return run_job(bundle, {std::move(options), {"sh", "-c", script}, {.fds = {{number, full.get()}}}});
+    };
+    const Ended ended = echo("echo hi", 1, {"--result", result});
+    CHECK(ended.status == 125);
+    CHECK_MESSAGE(ended.err.find(lost) != std::string::npos, ended.err);
+    const json told = json::parse(read_text(result));
+    CHECK(told["status"] == "exited");
+    CHECK(told["exit_code"] == 0);
+    CHECK(told["truncated"] == true);
+    CHECK_MESSAGE(told.value("error", "").starts_with(lost), told.dump());
+    CHECK(echo("echo hi >&2", 2).status == 125);
+    CHECK(echo("echo hi; exit 3", 1).status == 3);
+    CHECK(echo("exit 0", 1).status == 0);
+
+    // In the log, and on standard error as well.
+    std::vector<std::string> line = job_line(bundle, {{}, {"echo", "hi"}, {}});
+    line.insert(line.begin() + 1, {"--log", log});
+    const Ended logged = run_program(line, {.fds = {{1, full.get()}}});
+    CHECK(logged.status == 125);
+    CHECK(logged.err.find(lost) != std::string::npos);
+    CHECK(read_text(log).find(lost) != std::string::npos);
+
+    const DetachedSandbox sandbox(bundle, {});
+    for (const std::vector<std::string>& options :
+         {std::vector<std::string>(), {"--timeout", "60s"}, {"--result", result}}) {
+        const std::vector<std::string> exec = followed_by({"exec"}, options);
+        const Ended there = sandbox.run(followed_by(exec, {bundle.id(), "echo", "hi"}), {.fds = {{1, full.get()}}});
+        CHECK(there.status == 125);
+        CHECK_MESSAGE(there.err.find(lost) != std::string::npos, there.err);
+    }
+    CHECK(json::parse(read_text(result)).value("error", "").starts_with(lost));
+}
+
+TEST_CASE("job streams: an answer that would be printed to a closed standard output is refused") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const std::string mark = bundle.host() / "ran";
+    const Ended ended = run_job(bundle, {{"--result", "-", "--bind", bundle.host()}, {"touch", mark}, {.closed = {1}}});
+    CHECK(ended.status == 125);
+    CHECK_MESSAGE(ended.err.find("--result -: standard output is closed") != std::string::npos, ended.err);
+    CHECK(!fs::exists(mark));
+    for (const char* word : {"features", "--help", "--version"})
+        CHECK(run_program({runtime_command()[0], word}, {.closed = {1}}).status == 1);
+    CHECK(run_job(bundle, {{}, {"echo", "hi"}, {.closed = {1}}}).status == 0);
+    const DetachedSandbox sandbox(bundle, {});
+    CHECK(sandbox.run({"cp", bundle.id() + ":/etc/passwd", "-"}, {.closed = {1}}).status == 1);
+    CHECK(sandbox.run({"logs", bundle.id()}, {.closed = {1}}).status == 1);
+}
+
+TEST_CASE("job streams: a result that nobody reads keeps nobody from ending pinfold") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const UniqueFd reader(ends[0]);
+    const UniqueFd writer(ends[1]);
+    Process job(job_line(bundle, {{"--result", "-"}, {"sh", "-c", "head -c 300000 /dev/zero"}, {}}),
+                {.fds = {{1, writer.get()}}});
+    const auto start = std::chrono::steady_clock::now();
+    for (pollfd full{writer.get(), POLLOUT, 0}; ::poll(&full, 1, 0) != 0;) {
+        if (std::chrono::steady_clock::now() - start > patience()) FAIL("the pipe is not filled");
+    }
+    job.signal(SIGTERM);
+    const Ended ended = job.finish();
+    CHECK(ended.status == 125);
+    CHECK_MESSAGE(ended.err.find("nobody takes it") != std::string::npos, ended.err);
 }
 
 TEST_CASE("job streams: of a copy that is too large no option is named that sandbox does not have") {

@@ -200,7 +200,7 @@ TEST_CASE("learn: what is wrong is told, and no file is changed") {
     check_refused(learn(bundle, {{"-o", broken}, {"true"}, {}}), "SCMP_ACT_NONSENSE", 125);
     check_refused(learn(bundle, {{"-o", "/nowhere/file"}, {"true"}, {}}), "seccomp learn: -o: open /nowhere/", 125);
     check_refused(learn(bundle, {{"-o", bundle.host() / "f"}, {}, {}}), "nothing to run", 125);
-    check_refused(learn(bundle, {{"-o", bundle.host() / "f"}, {"/nowhere"}, {}}), "/nowhere", 125);
+    check_refused(learn(bundle, {{"-o", bundle.host() / "f"}, {"/nowhere"}, {}}), "/nowhere", 127);
     write_text(bundle.host() / "policy.json", R"({"profiles": ["default"]})");
     std::vector<std::string> words = bundle.verb({"seccomp", "learn", "-o", bundle.host() / "f", "--", "true"});
     words.insert(words.begin() + 1, {"--policy", bundle.host() / "policy.json"});

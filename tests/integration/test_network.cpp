@@ -48,6 +48,22 @@ UniqueFd serve_in(const std::string& net, const char* address, int type, uint16_
     return made;
 }
 
+// What is answered there, in the same way; nothing where nobody listens.
+std::string ask_in(const std::string& net, uint16_t port) {
+    std::string answer;
+    std::thread([&] {
+        const UniqueFd there(::open(net.c_str(), O_RDONLY | O_CLOEXEC));
+        if (::setns(there.get(), CLONE_NEWNET) != 0) return;
+        const sockaddr_in name{AF_INET, htons(port), {htonl(INADDR_LOOPBACK)}, {}};
+        const UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        if (::connect(client.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) return;
+        char bytes[64];
+        const ssize_t got = ::recv(client.get(), bytes, sizeof bytes, MSG_WAITALL);
+        if (got > 0) answer.assign(bytes, size_t(got));
+    }).join();
+    return answer;
+}
+
 // Declare it after the Bundle, whose leak check follows.
 class Networks {
 public:
@@ -256,6 +272,28 @@ TEST_CASE("network: a sandbox that stays keeps its network, and takes it along")
         exec.insert(exec.end(), command.begin(), command.end());
         CHECK(caller.run(exec).out == "yes " + at(kFarAway) + "\n");
         CHECK(caller.run({"delete", "--force", bundle.id()}).status == 0);
+        networks.await_none();
+    }
+}
+
+TEST_CASE("network: with pasta a published port leads into the sandbox, and goes with it") {
+    NEEDS_PASTA();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const OpenTun tun(bundle);
+        const Networks networks;
+        const Caller caller(bundle, networks, rootless);
+        const Command serve = {"perl", "-e",
+                               "use Socket; $| = 1; socket(S, AF_INET, SOCK_STREAM, 0); bind(S, sockaddr_in(8000, "
+                               "INADDR_LOOPBACK)) or die; listen(S, 8); print \"ready\\n\"; while (accept(C, S)) "
+                               "{ print C 'hello'; close C }"};
+        Process running(caller.sandbox({"--publish", std::to_string(kPort) + ":8000"}, serve), Caller::spawn());
+        CHECK(running.read_line() == "ready");
+        CHECK(ask_in(networks.machine(), kPort) == "hello");
+        running.signal(SIGTERM);
+        CHECK(running.finish().status == 128 + SIGTERM);
+        CHECK(ask_in(networks.machine(), kPort).empty());
         networks.await_none();
     }
 }

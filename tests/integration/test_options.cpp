@@ -1,5 +1,6 @@
 // The command line: what each option of `run` does, and the verbs around it.
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
@@ -9,6 +10,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "harness.hpp"
@@ -46,15 +49,36 @@ void ask_for_everything(Bundle& bundle) {
 
 using Names = std::vector<std::string>;
 
-// "session" is where the child waits for the parent, from its beginning on.
-Names told(const std::string& plan) {
-    Names names;
+struct Told {
+    Names all, parent, child;
+};
+
+Told told(const std::string& plan) {
+    Told names;
     const json whole = json::parse(plan);
     for (const json& step : whole["steps"]) {
-        if (step["step"] != "session") names.push_back(step["step"]);
+        names.all.push_back(step["step"]);
+        (step["by"] == "parent" ? names.parent : names.child).push_back(step["step"]);
     }
-    REQUIRE(names.back() == "exec");
+    REQUIRE(names.all.back() == "exec");
     return names;
+}
+
+// Parent and child take theirs beside each other until the child waits ("go"), each in its order: all that may have
+// been taken of both after so many steps, by how many of the parent's they are.
+bool is_interleaved(const Names& taken, const Names& parent, const Names& child) {
+    if (taken.size() != parent.size() + child.size()) return false;
+    std::set<size_t> possible = {0};
+    for (size_t i = 0; i < taken.size(); ++i) {
+        std::set<size_t> next;
+        for (const size_t by_parent : possible) {
+            const size_t by_child = i - by_parent;
+            if (by_parent < parent.size() && parent[by_parent] == taken[i]) next.insert(by_parent + 1);
+            if (by_child < child.size() && child[by_child] == taken[i]) next.insert(by_parent);
+        }
+        possible = std::move(next);
+    }
+    return !possible.empty();
 }
 
 // Of those that were told.
@@ -66,7 +90,7 @@ Names taken(const std::string& log, const Names& told) {
         const std::string name = line.substr(end + 5);
         // A pinfold that was started again by itself begins anew.
         if (name == "own binary") names.clear();
-        if (std::ranges::find(told, name) != told.end()) names.push_back(name);
+        else if (std::ranges::find(told, name) != told.end()) names.push_back(name);
     }
     return names;
 }
@@ -79,8 +103,47 @@ void check_order(const Bundle& bundle, const SpawnOptions& spawn = {}, const Nam
     REQUIRE_MESSAGE(plan.status == 0, plan.err);
     const Outcome outcome = run(bundle, {.global = {"--debug"}, .args = options, .spawn = spawn});
     CHECK_MESSAGE(outcome.status == 0, outcome.err);
-    const Names names = told(plan.out);
-    CHECK(json(taken(outcome.err, names)) == json(names));
+    Told names = told(plan.out);
+    const Names steps = taken(outcome.err, names.all);
+    std::erase(names.parent, "own binary");
+    CHECK_MESSAGE(is_interleaved(steps, names.parent, names.child), json(steps) << " is not " << json(names.all));
+    // What the child waits for is done when it goes on: of the parent's steps none comes after those of its user.
+    const auto user = std::ranges::find(steps, "user");
+    CHECK(std::ranges::find(steps, "record") < user);
+}
+
+// What a step of the trampoline is, in system calls.
+const std::map<std::string, Names> kCallsOfSteps = {{"start", {"prctl", "write", "close", "accept4", "close"}},
+                                                    {"ready", {"fcntl", "write"}},
+                                                    {"ready after start", {"write"}},
+                                                    {"seccomp", {"seccomp"}},
+                                                    {"exec", {"execve"}}};
+
+// The calls that the steps below the trampoline's own line are told to be.
+Names told_calls(Names names, bool waits) {
+    names.erase(names.begin(), std::ranges::find(names, "trampoline") + 1);
+    names.erase(names.begin(), std::ranges::find(names, "trampoline") + 1);  // the parent's, then the child's
+    Names calls;
+    for (const std::string& name : names) {
+        const auto known = kCallsOfSteps.find(name == "ready" && waits ? "ready after start" : name);
+        REQUIRE_MESSAGE(known != kCallsOfSteps.end(), name);
+        calls.insert(calls.end(), known->second.begin(), known->second.end());
+    }
+    return calls;
+}
+
+// Those that were made, from its execve to the payload's.
+Names calls_of_trampoline(const std::string& trace) {
+    std::string pid;
+    Names calls;
+    for (const std::string& line : lines_of(trace)) {
+        const size_t name = line.find_first_not_of(' ', line.find(' '));
+        const std::string call = line.substr(name, line.find_first_of("( ", name) - name);
+        if (call == "execveat") pid = line.substr(0, line.find(' '));
+        else if (!pid.empty() && line.starts_with(pid + ' ') && call != "<...") calls.push_back(call);
+        if (!calls.empty() && calls.back() == "execve") return calls;
+    }
+    return calls;
 }
 
 json keyring_of_the_caller() { return json::parse(run_program({playground() / "probe", "report"}).out)["keyring"]; }
@@ -287,6 +350,92 @@ TEST_CASE("options: --dry-run tells the steps in the order in which they are tak
     }
 }
 
+// Told and taken: a trampoline, or pinfold started again from a read-only file.
+TEST_CASE("options: --dry-run tells how the container is kept from pinfold's own file") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    ask_for_everything(bundle);
+    bundle.config["hooks"].erase("startContainer");
+    json& process = bundle.config["process"];
+    json& profile = bundle.config["linux"]["seccomp"];
+    const auto steps = [&](const Names& options = {}) {
+        Names args = options;
+        args.emplace_back("--dry-run");
+        check_order(bundle, {}, options);
+        return told(run(bundle, {.args = args}).out).all;
+    };
+    const auto has = [](const Names& names, const char* name) { return std::ranges::count(names, name) > 0; };
+    for (const bool no_new_privileges : {true, false}) {
+        CAPTURE(no_new_privileges);
+        process["noNewPrivileges"] = no_new_privileges;
+        profile["syscalls"] = json::array();
+        CHECK(has(steps(), "trampoline"));
+        CHECK_FALSE(has(steps(), "own binary"));
+        CHECK(has(steps({"--strict"}), "own binary"));
+        CHECK_FALSE(has(steps({"--strict"}), "trampoline"));
+        // Without no_new_privs the filter has to be loaded while there is the right to, and is in force then.
+        profile["syscalls"] = {{{"names", {"execveat"}}, {"action", "SCMP_ACT_ERRNO"}}};
+        CHECK(has(steps(), "trampoline") == no_new_privileges);
+    }
+}
+
+// The trampoline speaks to nobody but by system calls: these are what a step of it does.
+TEST_CASE("options: --dry-run tells the steps of the trampoline, whose system calls are made in that order") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const auto check = [](const Bundle& bundle, bool waits) {
+        const std::string trace = bundle.host() / "trace";
+        Names words = {"/usr/bin/strace", "-f", "-qq", "-o", trace};
+        const Names run_or_create = bundle.verb({waits ? "create" : "run", "--bundle", bundle.path(), bundle.id()});
+        words.insert(words.end(), run_or_create.begin(), run_or_create.end());
+        bundle.write_config();
+        Names dry = run_or_create;
+        dry.insert(dry.end() - 1, "--dry-run");
+        const Names names = told(run_program(dry).out).all;
+        Process traced(words, {.env = {"ASAN_OPTIONS=detect_leaks=0"}});
+        if (waits) {
+            while (verb(bundle, {"state", bundle.id()}).out.find("\"created\"") == std::string::npos) ::sched_yield();
+            CHECK(verb(bundle, {"start", bundle.id()}).status == 0);
+        }
+        CHECK(traced.finish().status == 0);
+        CHECK(json(calls_of_trampoline(read_text(trace))) == json(told_calls(names, waits)));
+        if (waits) CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+    };
+    for (const bool filter : {true, false}) {
+        CAPTURE(filter);
+        Bundle bundle;
+        bundle.config["process"]["noNewPrivileges"] = true;
+        // Forbids to wait, so that it is loaded last.
+        if (filter)
+            bundle.config["linux"]["seccomp"] = {
+                {"defaultAction", "SCMP_ACT_ALLOW"},
+                {"syscalls", {{{"names", {"accept4"}}, {"action", "SCMP_ACT_ERRNO"}}}}};
+        bundle.probe({"exit", "0"});
+        check(bundle, false);
+        check(bundle, true);
+    }
+}
+
+TEST_CASE("options: where no file in memory may be executed, pinfold starts again from a read-only one") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (!fs::exists("/proc/sys/vm/memfd_noexec")) SKIP_TEST("this kernel has no vm.memfd_noexec");
+    Bundle bundle;
+    bundle.probe({"exit", "7"});
+    bundle.write_config();
+    // It is a setting of a pid namespace.
+    Names words = {
+        "unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", "echo 2 > /proc/sys/vm/memfd_noexec && exec \"$@\"",
+        "sh"};
+    const Names command = bundle.command_line({.global = {"--debug"}});
+    words.insert(words.end(), command.begin(), command.end());
+    const Ended ended = run_program(words);
+    CHECK_MESSAGE(ended.status == 7, ended.err);
+    CHECK(ended.err.find("] own binary") != std::string::npos);
+    CHECK(ended.err.find("] trampoline") == std::string::npos);
+}
+
 TEST_CASE("options: --dry-run tells the steps of a process that takes over where others live") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
@@ -336,7 +485,7 @@ TEST_CASE("options: --debug shows the steps with their times") {
         last = std::max(last, now);
     }
     CHECK(last > 0);
-    for (const std::string& step : std::vector<std::string>{"clone", "mounts", "root", "hostname", "loopback"}) {
+    for (const std::string& step : std::vector<std::string>{"clone", "mounts", "root", "hostname", "network"}) {
         CAPTURE(step);
         CHECK(outcome.says(step));
     }

@@ -28,10 +28,12 @@ TEST_CASE("rlimits: lowered as configured, the others as they were") {
     ::getrlimit(RLIMIT_STACK, &stack);
     bundle.config["process"]["rlimits"] = json::array({{{"type", "RLIMIT_NOFILE"}, {"soft", 100}, {"hard", 200}},
                                                        {{"type", "RLIMIT_CORE"}, {"soft", 0}, {"hard", 0}},
+                                                       {{"type", "RLIMIT_FSIZE"}, {"soft", 0}, {"hard", 0}},
                                                        {{"type", "RLIMIT_CPU"}, {"soft", 1000}, {"hard", 2000}}});
     const json limits = report_of(bundle)["rlimits"];
     CHECK(limits["RLIMIT_NOFILE"] == json({100, 200}));
     CHECK(limits["RLIMIT_CORE"] == json({0, 0}));
+    CHECK(limits["RLIMIT_FSIZE"] == json({0, 0}));
     CHECK(limits["RLIMIT_CPU"] == json({1000, 2000}));
     CHECK(limits["RLIMIT_STACK"] == json({stack.rlim_cur, stack.rlim_max}));
 }
@@ -53,6 +55,19 @@ TEST_CASE("rlimits: raising a hard limit works with CAP_SYS_RESOURCE, is a warni
         CHECK(limit == json({open_files.rlim_max, open_files.rlim_max}));
         CHECK(outcome.says("RLIMIT_NOFILE"));
     }
+}
+
+TEST_CASE("rlimits: a limit on descriptors that leaves none to hear of the start by fails create, and not run") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["process"]["rlimits"] = json::array({{{"type", "RLIMIT_NOFILE"}, {"soft", 3}, {"hard", 3}}});
+    bundle.probe({"exit", "0"}).write_config();
+    CHECK(run(bundle).status == 0);
+    const Ended created = run_program(bundle.verb({"create", "--bundle", bundle.path(), bundle.id()}));
+    CHECK(created.status == 1);
+    CHECK_MESSAGE(created.err.find("RLIMIT_NOFILE of 3 leaves no descriptor") != std::string::npos, created.err);
+    CHECK(run_program(bundle.verb({"state", bundle.id()})).status == 1);
 }
 
 TEST_CASE("oom_score_adj: set when configured, inherited when not") {
@@ -112,6 +127,17 @@ TEST_CASE("environment: what is configured, and nothing of the caller's") {
         const bool known = name == "PATH" || name == "A" || name == "B" || name == "EMPTY" || name == "HOME";
         CHECK(known);
     }
+}
+
+TEST_CASE("environment: each variable is there once, as it was said last") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["process"]["env"] = {"A=1", "B=1", "A=2", "HOME=/here", "B=", "HOME="};
+    const json report = report_of(bundle);
+    for (const char* entry : {"A=2", "B=", "HOME=/"})
+        CHECK_MESSAGE(std::ranges::count(report["env"], entry) == 1, report["env"].dump());
+    CHECK(report["env"].size() == 3);
 }
 
 TEST_CASE("environment: HOME comes from the container's /etc/passwd") {

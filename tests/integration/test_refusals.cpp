@@ -1,5 +1,5 @@
 // Configs that must be refused: exit code 1, every problem with its JSON path, and nothing touched.
-#include "harness.hpp"
+#include "sandbox.hpp"
 
 using namespace pinfold::integration;
 
@@ -11,7 +11,8 @@ struct Refusal {
     std::string named;  // how the message names it
 };
 
-const std::vector<Refusal>& refusals() {
+// A table.
+const std::vector<Refusal>& refusals() {  // NOLINT(readability-function-size)
     static const std::vector<Refusal> table = {
         {"/ociVersion", "2.0.0", "ociVersion"},
         {"/ociVersion", 1, "ociVersion"},
@@ -64,6 +65,17 @@ const std::vector<Refusal>& refusals() {
         {"/linux/seccomp",
          {{"defaultAction", "SCMP_ACT_ALLOW"}, {"architectures", {"SCMP_ARCH_VAX"}}},
          "linux.seccomp.architectures[0]"},
+        {"/annotations",
+         {{"org.pinfold.strict", "yes"}},
+         R"(annotations["org.pinfold.strict"]: found "yes", allowed: )"},
+        {"/annotations", {{"org.pinfold.strict", "1"}}, R"(annotations["org.pinfold.strict"])"},
+        {"/annotations", {{"org.pinfold.landlock", "TRUE"}}, R"(annotations["org.pinfold.landlock"]: found "TRUE")"},
+        {"/annotations",
+         {{"org.pinfold.landlock.tcp-bind", "none"}},
+         R"(annotations["org.pinfold.landlock.tcp-bind"]: needs )"},
+        {"/annotations",
+         {{"org.pinfold.landlock.tcp-connect", "80"}, {"org.pinfold.landlock", "false"}},
+         R"(annotations["org.pinfold.landlock.tcp-connect"]: needs )"},
     };
     return table;
 }
@@ -95,6 +107,53 @@ TEST_CASE("refusals: each wrong config by itself") {
         CHECK(bundle.listing() == before);
         CHECK(cgroups_named(bundle.id()).empty());
     }
+}
+
+TEST_CASE("refusals: hints can be followed") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const auto told = [](const Ended& ended, const std::string& words) {
+        CHECK(ended.status != 0);
+        CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
+        return ended.err;
+    };
+    told(verb(bundle, {"--log-format", "jsn", "list"}), "hint: pinfold --help lists");
+    told(verb(bundle, {"list", "--format", "jsn"}), "hint: pinfold list --help lists");
+    told(verb(bundle, {"sandbox", "--cpus", "zero", "--", "true"}),
+         "--cpus 'zero': expected a number: processors, as in ");
+    told(verb(bundle, {"sandbox", "--pids", "abc", "--", "true"}), "--pids 'abc': expected a number: processes and ");
+    bundle.write_config();
+    const std::string none = bundle.host() / "none.json";
+    const std::string missing = told(verb(bundle, {"run", "-f", none, "-b", bundle.path(), bundle.id()}), none);
+    CHECK(missing.find("hint:") == std::string::npos);
+    const std::string link = bundle.host() / "link";
+    fs::create_symlink(none, link);
+    told(verb(bundle, {"--audit", link, "sandbox", "--", "true"}), "hint: a log must not be a symbolic link");
+    {
+        const SystemPolicy policy(bundle, "{}");
+        const SpawnOptions sudo{.env = {"SUDO_UID=" + std::to_string(kNobodySpecial), "SUDO_COMMAND="}};
+        told(run_program(bundle.verb({"run", "-b", bundle.path(), bundle.id()}), sudo),
+             "verbs: 'run' is not allowed to who comes by sudo, where verbs does not list it");
+    }
+    bundle.config["linux"]["resources"]["pids"] = {{"limit", 10}};
+    bundle.make_rootless(kNobodySpecial);
+    const Outcome limited = run(bundle, {.spawn = {.uid = kNobodySpecial}});
+    if (limited.status == 0) return;  // it has cgroups of its own
+    CHECK_MESSAGE(limited.says("or leave these limits out"), limited.err);
+    CHECK_FALSE(limited.says("--cgroup-manager disabled"));
+}
+
+TEST_CASE("refusals: an annotation of pinfold's that it does not know is told, as no error") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.config["annotations"] = {
+        {"org.pinfold.strikt", "true"}, {"org.other", "x"}, {"org.pinfold.strict", "false"}};
+    const Outcome outcome = run(bundle);
+    CHECK(outcome.status == 0);
+    CHECK_MESSAGE(outcome.says(R"(annotations["org.pinfold.strikt"]: not known, and ignored)"), outcome.err);
+    CHECK_FALSE(outcome.says("org.other"));
 }
 
 TEST_CASE("refusals: a mount over the root itself, by a symlink of the image") {

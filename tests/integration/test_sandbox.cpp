@@ -1,5 +1,6 @@
 // `sandbox`: what a friendly job sees, and what is told of it.
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -43,7 +44,7 @@ TEST_CASE("sandbox: a normal user has the same") {
         bundle, {{}, {"sh", "-c", "id -u; touch /workspace/f && stat -c %u /workspace/f"}, normal_user(bundle)});
     CHECK(judged.result["stdout"] == "1000\n1000\n");
     CHECK(limit_of(judged.result, "memory_mb")["enforced_by"] != nullptr);
-    CHECK(limit_of(judged.result, "max_processes")["value"] == "51");
+    CHECK(limit_of(judged.result, "max_processes")["value"] == 51);
 }
 
 TEST_CASE("sandbox: its root has this machine's programs and nothing else of it") {
@@ -104,14 +105,16 @@ TEST_CASE("sandbox: limits are what the kernel says they are") {
         bundle,
         {{"--cpus", "0.5", "--memory", "64m", "--disk", "40m", "--pids", "20", "--timeout", "30s"}, {"true"}, {}});
     REQUIRE(judged.result["status"] == "exited");
-    CHECK(limit_of(judged.result, "memory_mb")["value"] == std::to_string(64 << 20));
-    CHECK(limit_of(judged.result, "max_processes")["value"] == "21");
+    CHECK(limit_of(judged.result, "memory_mb")["value"] == 64 << 20);
+    CHECK(limit_of(judged.result, "max_processes")["value"] == 21);
     CHECK(limit_of(judged.result, "disk_mb") ==
-          json({{"name", "disk_mb"}, {"asked", "40"}, {"enforced_by", "tmpfs"}, {"value", std::to_string(40 << 20)}}));
+          json({{"name", "disk_mb"}, {"asked", 40}, {"enforced_by", "tmpfs"}, {"value", 40 << 20}, {"hit", 0}}));
     CHECK(limit_of(judged.result, "network_enabled")["enforced_by"] == "namespace");
     CHECK(limit_of(judged.result, "network_enabled")["value"] != own_namespace("net"));
-    const std::string cpu = limit_of(judged.result, "cpu_cores")["value"];
-    CHECK((cpu == "50000 100000" || cpu == "50000"));
+    CHECK(limit_of(judged.result, "cpu_cores")["asked"] == 0.5);
+    CHECK(limit_of(judged.result, "network_enabled")["asked"] == false);
+    const json cpu = limit_of(judged.result, "cpu_cores")["value"];
+    CHECK((cpu == "50000 100000" || cpu == 50000));
 }
 
 TEST_CASE("sandbox: scripts by language, from a file or standard input") {
@@ -242,7 +245,7 @@ TEST_CASE("sandbox: what is wrong is told before anything is made") {
         const char* words = pair.second;
         CAPTURE(words);
         const Ended ended = run_job(bundle, pair.first);
-        CHECK(ended.status == 125);
+        CHECK((ended.status >= 125 && ended.status <= 127));
         CHECK_MESSAGE(ended.err.find(words) != std::string::npos, ended.err);
         CHECK(ended.out == "");
     }
@@ -283,6 +286,8 @@ TEST_CASE("sandbox: whatever is wrong, the result tells of it, and none of an ea
     check_told({"sandbox", "--cpus", "all", "--result", result, "--", "true"}, 125, "--cpus");
     check_told({"sandbox", "--timout", "5s", "--result", result, "--", "false"}, 125, "unknown option '--timout'");
     check_told({"sandbox", "--detach", "--result", result}, 125, "nobody stays for --result");
+    check_refused(verb(bundle, {"sandbox", "--detach", "--stdin", "--", "cat"}), "--stdin: nobody stays", 125);
+    check_refused(verb(bundle, {"sandbox", "--detach", "-v", "--", "true"}), "nobody stays for", 125);
     check_told({"--policy", "/nonexistent", "sandbox", "--result", result, "--", "true"}, 125, "policy");
     check_told({"exec", "--result", result, bundle.id(), "true"}, 255, "does not exist");
     check_told({"exec", "--timeout", "soon", "--result", result, bundle.id(), "true"}, 255, "--timeout 'soon'");
@@ -295,6 +300,94 @@ TEST_CASE("sandbox: whatever is wrong, the result tells of it, and none of an ea
     const Ended printed = verb(bundle, {"sandbox", "--result", "-", "--frobnicate"});
     CHECK(printed.status == 125);
     CHECK(judge(printed).result["status"] == "setup_failed");
+}
+
+TEST_CASE("sandbox: limits that few ask for are told where they were asked for, also of an exec") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const json all = judge_job(bundle, {{"--cpu-timeout", "2500ms", "--output-limit", "1k"}, {"true"}, {}}).result;
+    CHECK(limit_of(all, "cpu_timeout_seconds")["asked"] == 2.5);
+    CHECK(limit_of(all, "output_bytes") ==
+          json{{"name", "output_bytes"}, {"asked", 1024}, {"enforced_by", "pipe"}, {"value", 1024}, {"hit", 0}});
+    const json few = judge_job(bundle, {{}, {"true"}, {}}).result;
+    CHECK(few["limits"].size() + 2 == all["limits"].size());
+    const DetachedSandbox box(bundle, {});
+    const json exec = box.judge({"--timeout", "60s", "--output-limit", "1k"}, {"true"});
+    CHECK(limit_of(exec, "timeout_seconds")["enforced_by"] == "timer");
+    CHECK(limit_of(exec, "output_bytes")["value"] == 1024);
+}
+
+TEST_CASE("sandbox: addresses that are only reserved are not memory") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    // As WebAssembly does: much that nobody may read or write.
+    const std::string reserve = "for (1 .. 10) { syscall(" + std::to_string(SYS_mmap) +
+                                ", 0, 10 << 30, 0, 0x4022, -1, 0) == -1 and die $! } print 'fine'";
+    const Ended ended = run_job(bundle, {{"--memory", "64m"}, {"perl", "-e", reserve}, normal_user(bundle)});
+    CHECK_MESSAGE(ended.out == "fine", ended.err);
+}
+
+TEST_CASE("sandbox: what is known of a job's memory without a cgroup is told") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const SpawnOptions user = normal_user(bundle);
+    const Command greedy = {"python3", "-c",
+                            "import mmap, time\nm = [mmap.mmap(-1, 16 << 20) for _ in range(8)]\n"
+                            "for one in m:\n one.write(bytes(16 << 20)); time.sleep(0.05)\ntime.sleep(100)"};
+    const json result = judge_job(bundle, {{"--memory", "64m"}, greedy, user}).result;
+    if (limit_of(result, "memory_mb")["enforced_by"] != "sampling") SKIP_TEST("this user's sandboxes have cgroups");
+    CHECK(result["status"] == "oom_killed");
+    CHECK_MESSAGE(result["usage"]["peak_memory_bytes"] > (48 << 20), result.dump());
+    CHECK(result["usage"]["oom_kills"].is_null());
+}
+
+TEST_CASE("sandbox: no end leaves the result of an earlier job") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    {
+        // Killed while the job runs.
+        const Bundle bundle;
+        const std::string result = bundle.host() / "result";
+        write_text(result, "of an earlier job");
+        Process job(job_line(bundle, {{"--result", result}, {"sh", "-c", "echo ran; sleep 1000"}, {}}), {});
+        CHECK(job.read_line() == "ran");
+        job.signal(SIGKILL);
+        job.finish();
+        CHECK(verb(bundle, {"delete", "--force", bundle.id()}).status == 0);
+        CHECK(!fs::exists(result));
+    }
+    Bundle bundle;
+    const SpawnOptions user = normal_user(bundle);
+    const std::string result = bundle.host() / "result";
+    const std::string target = bundle.host() / "target";
+    const auto run_after = [&](const SpawnOptions& spawn) {
+        write_text(result, "of an earlier job");
+        return run_job(bundle, {{"--result", result}, {"true"}, spawn}).status;
+    };
+    const SystemPolicy policy(bundle, "{");
+    for (const SpawnOptions& spawn : {SpawnOptions(), user}) {
+        CHECK(run_after(spawn) == 125);
+        CHECK(!fs::exists(result));
+    }
+    // By sudo, with the rights of who called.
+    SpawnOptions sudo{.env = {"SUDO_UID=" + std::to_string(*user.uid), "SUDO_GID=" + std::to_string(*user.uid)}};
+    CHECK(run_after(sudo) == 125);
+    CHECK(!fs::exists(result));
+    const std::string closed = bundle.host() / "closed";
+    fs::create_directory(closed);
+    REQUIRE(::chown(closed.c_str(), 0, 0) == 0);
+    write_text(closed + "/result", "root's");
+    CHECK(run_job(bundle, {{"--result", closed + "/result"}, {"true"}, sudo}).status == 125);
+    CHECK(read_text(closed + "/result") == "root's");
+    // Links stay, and what they lead to.
+    write_text(target, "its own");
+    fs::create_symlink(target, result);
+    CHECK(run_job(bundle, {{"--result", result}, {"true"}, {}}).status == 125);
+    CHECK(fs::is_symlink(result));
+    CHECK(read_text(target) == "its own");
 }
 
 TEST_CASE("sandbox: a result that could not be written is refused before the program runs") {
@@ -327,8 +420,8 @@ TEST_CASE("sandbox: a variable has a name and a value, also for exec") {
     PINFOLD_ONLY();
     const Bundle bundle;
     const DetachedSandbox box(bundle, {});
-    for (const std::string wrong : {"HOME", "=x", ""}) {
-        const std::string told = "--env '" + wrong + "': expected NAME=VALUE";
+    for (const std::string wrong : {"=x", ""}) {
+        const std::string told = "--env '" + wrong + "': expected NAME=VALUE, or NAME";
         const Ended job = run_job(bundle, {{"-e", wrong}, {"true"}, {}});
         CHECK(job.status == 125);
         CHECK_MESSAGE(job.err.find(told) != std::string::npos, job.err);
@@ -337,6 +430,78 @@ TEST_CASE("sandbox: a variable has a name and a value, also for exec") {
         CHECK_MESSAGE(exec.err.find(told) != std::string::npos, exec.err);
     }
     CHECK(box.exec({"-e", "A="}, {"sh", "-c", "echo ${A-none}"}).out == "\n");
+}
+
+TEST_CASE("sandbox: variables come from the caller by name, and from a file") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const std::string file = bundle.host() / "env";
+    write_text(file, "# a comment\n\nA=from file\r\nB='as it is' # here, too\nPASSED\nC=file\n");
+    SpawnOptions spawn;
+    spawn.env = {"PASSED=on", "OTHER=kept out"};
+    const std::vector<std::string> options = {"--env-file", file, "-e", "C=line", "-e", "PASSED"};
+    const Command print = {"sh", "-c", "echo \"$A|$B|$PASSED|$C|$OTHER\""};
+    constexpr const char* kExpected = "from file|'as it is' # here, too|on|line|\n";
+    CHECK(run_job(bundle, {options, print, spawn}).out == kExpected);
+    const DetachedSandbox box(bundle, {}, {}, spawn);
+    CHECK(box.exec(options, print).out == kExpected);
+    const Ended missing = run_job(bundle, {{"-e", "NOT_THERE"}, {"true"}, spawn});
+    check_refused(missing, "--env 'NOT_THERE': there is no such variable in your environment\nhint: ", 125);
+    write_text(file, "A=1\n=2\n");
+    check_refused(run_job(bundle, {{"--env-file", file}, {"true"}, {}}), ", line 2: '=2': expected NAME=VALUE", 125);
+    CHECK(run_job(bundle, {{"--env-file", file + "x"}, {"true"}, {}}).status == 125);
+    for (const std::string line : {"export X=1", "B = 2", " C=3", "D\t=4", "export X", "E\x7f=5"}) {
+        CAPTURE(line);
+        write_text(file, "A=1\n" + line + "\n");
+        const Ended wrong = run_job(bundle, {{"--env-file", file}, {"true"}, {}});
+        check_refused(wrong, ": a blank or control character in the name ", 125);
+        CHECK(wrong.err.find(file + "', line 2: ") != std::string::npos);
+        CHECK(wrong.err.find("hint: write NAME=VALUE") != std::string::npos);
+        CHECK(box.exec({"-e", line}, {"true"}).status == 255);
+    }
+    CHECK(box.exec({"-e", "A= b c "}, {"sh", "-c", "echo \"<$A>\""}).out == "< b c >\n");
+}
+
+TEST_CASE("sandbox: a secret is a file in memory for the job's user alone, and is told nowhere") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const bool rootless : {false, true}) {
+        CAPTURE(rootless);
+        Bundle bundle;
+        const SpawnOptions spawn = rootless ? normal_user(bundle) : SpawnOptions{};
+        const std::string file = bundle.host() / "token";
+        write_text(file, "hushhush");
+        fs::permissions(file, fs::perms(0644));
+        const std::string secret = "token=" + file;
+        const Command look = {
+            "sh", "-c",
+            "stat -c '%a %u %n' /run/secrets /run/secrets/*; cat /run/secrets/token; "
+            "grep -c h[u]shhush /proc/*/environ /proc/*/cmdline | grep -v ':0'; head -c 9000 /dev/zero > "
+            "/run/secrets/more"};
+        const Judged judged = judge_job(bundle, {{"--secret", secret}, look, spawn});
+        CHECK(judged.result["stdout"] == "700 1000 /run/secrets\n400 1000 /run/secrets/token\nhushhush");
+        CHECK(judged.result["exit_code"] == 1);  // there is no room for more than the secrets
+        {
+            const DetachedSandbox box(bundle, {"--secret", secret}, {}, spawn);
+            CHECK(box.exec({}, {"cat", "/run/secrets/token"}).out == "hushhush");
+            for (const auto& entry : fs::recursive_directory_iterator(bundle.state_root()))
+                if (entry.is_regular_file()) CHECK(read_text(entry.path()).find("hushhush") == std::string::npos);
+        }
+        const std::pair<std::vector<std::string>, const char*> rows[] = {
+            {{"--secret", "../x=" + file}, "a name has letters"},
+            {{"--secret", ".x=" + file}, "a name has letters"},
+            {{"--secret", "token"}, "expected NAME=FILE"},
+            {{"--secret", secret, "--secret", secret}, "is given twice"},
+            {{"--secret", "x=" + bundle.host().string()}, "is no regular file"},
+            {{"--secret", "x=" + file + "x"}, "does not exist"},
+            {{"--secret", secret, "--bind", bundle.host().string() + ":/run/secrets/x"}, "where a directory is bound"}};
+        for (const auto& [options, told] : rows) {
+            const Ended ended = run_job(bundle, {options, {"echo", "it ran"}, spawn});
+            CHECK(ended.status == 125);
+            CHECK_MESSAGE(ended.err.find(told) != std::string::npos, ended.err);
+        }
+    }
 }
 
 TEST_CASE("sandbox: a directory is copied in as what it holds where its name has no last part") {
@@ -365,6 +530,9 @@ TEST_CASE("sandbox: nothing is captured that nobody would see") {
     const Ended exec = box.exec({"--capture"}, {"echo", "it ran"});
     CHECK(exec.status == 255);
     CHECK_MESSAGE(exec.err.find("--capture: what it prints would be lost") != std::string::npos, exec.err);
+    constexpr const char* kNoResult = "--receipt: it is a part of the result, which nobody asked for\nhint: ";
+    check_refused(run_job(bundle, {{"--receipt", "--name", bundle.id() + "-2"}, {"true"}, {}}), kNoResult, 125);
+    check_refused(box.exec({"--receipt"}, {"true"}), kNoResult, 255);
 }
 
 TEST_CASE("sandbox: files are copied in before it starts, and out when it has ended") {
@@ -385,13 +553,13 @@ TEST_CASE("sandbox: files are copied in before it starts, and out when it has en
               "/workspace/data:" + (host / "out").string()},
              {"sh", "-c", "stat -c %u data/deep/file; cp data/deep/file result; ln -s /etc/hostname data/link; exit 4"},
              spawn});
-        CHECK_MESSAGE(ended.status == 125, ended.err);  // a link that leads out of the tree is no file of its own
+        CHECK_MESSAGE(ended.status == 4, ended.err);  // a link that leads out of the tree is no file of its own
         CHECK(ended.err.find("link") != std::string::npos);
         CHECK(ended.out == "1000\n");
         CHECK(read_text(host / "out/one") == "given\n");
         const Ended missing =
             run_job(bundle, {{"--copy-out", "/workspace/none:" + (host / "out/two").string()}, {"true"}, spawn});
-        CHECK(missing.status == 125);
+        CHECK(missing.status == 0);
         CHECK(missing.err.find("--copy-out") != std::string::npos);
         CHECK(!fs::exists(host / "out/two"));
     }
@@ -427,10 +595,10 @@ TEST_CASE("sandbox: the program, its interpreter and its directory may be among 
         check_says({{"--copy-in", tree + ":/tmp/tree", "--env", "PATH=/tmp/tree/deep"}, {"tool"}, spawn},
                    "/workspace\n");
         const Ended missing = run_job(bundle, {{"--copy-in", prog + ":/tmp/prog"}, {"/tmp/none"}, spawn});
-        CHECK(missing.status == 125);
+        CHECK(missing.status == 127);
         CHECK_MESSAGE(missing.err.find("\"/tmp/none\": no such file or directory") != std::string::npos, missing.err);
         const Ended broken = run_job(bundle, {{"--copy-in", prog + ":/tmp/prog"}, {"/tmp/prog"}, spawn});
-        CHECK(broken.status == 125);
+        CHECK(broken.status == 127);
         CHECK_MESSAGE(broken.err.find("interpreter") != std::string::npos, broken.err);
     }
 }
@@ -442,13 +610,14 @@ TEST_CASE("sandbox: host paths are bound as the policy says, by what they lead t
     const fs::path host = bundle.host();
     write_text(host / "file", "text\n");
     fs::create_symlink("/etc/shadow", host / "innocent");
+    fs::create_directory_symlink("/root", host / "home");
     const std::string name = (host / "file").string();
     CHECK(run_job(bundle, {{"--ro-bind", name + ":/workspace/f"}, {"cat", "/workspace/f"}, {}}).out == "text\n");
     const Ended readonly =
         run_job(bundle, {{"--ro-bind", host.string() + ":/data"}, {"sh", "-c", "echo x > /data/new"}, {}});
     CHECK(readonly.status != 0);
     for (const fs::path& source :
-         {fs::path("/root"), fs::path("/etc/shadow"), fs::path("/"), fs::path("/proc"), host / "innocent"}) {
+         {host / "home", fs::path("/etc/shadow"), fs::path("/"), fs::path("/proc"), host / "innocent"}) {
         CAPTURE(source);
         const Ended refused = run_job(bundle, {{"--ro-bind", source.string() + ":/x"}, {"true"}, {}});
         CHECK(refused.status == 125);
@@ -553,11 +722,56 @@ TEST_CASE("sandbox: a template shows a part of this machine, and a wrong one say
         }
     }
     const Bundle bundle;
-    CHECK(run_job(bundle, {{"--template", "busybox"}, {"sh", "-c", "ls /usr"}, {}}).status != 0);
     CHECK(run_job(bundle, {{"--template", "none"}, {"true"}, {}}).err.find("there is no such template") !=
           std::string::npos);
     CHECK(run_job(bundle, {{"--template", "busybox", "--rootfs", "/"}, {"true"}, {}}).err.find("exclude each other") !=
           std::string::npos);
+}
+
+TEST_CASE("sandbox: what stands before -- says what was forgotten") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const SpawnOptions here{.directory = bundle.host()};
+    const Ended nowhere = run_job(bundle, {{"--result"}, {"ls"}, here});
+    check_refused(nowhere, "--result needs a value", 125);
+    CHECK(fs::is_empty(bundle.host()));
+    const Ended early = verb(bundle, {"exec", "--", bundle.id(), "ls"});
+    check_refused(early, "ID is expected before --\nhint: put -- behind it: pinfold exec ID -- ", 255);
+    CHECK(verb(bundle, {"sandbox", "--help"})
+              .out.find("Usage: pinfold sandbox [OPTIONS] [--] [COMMAND [ARGUMENT...]]\n") != std::string::npos);
+    CHECK(verb(bundle, {"exec", "--help"}).out.find("ID [--] [COMMAND [ARGUMENT...]]\n") != std::string::npos);
+    check_refused(run_job(bundle, {{"--cwd", ""}, {"true"}, {}}), "--cwd needs a value", 125);
+    const Ended none = run_job(bundle, {{"--memory", "0"}, {"true"}, {}});
+    check_refused(none, "--memory '0': that is 0 bytes, allowed: at least 1m", 125);
+    CHECK(none.err.find("hint: ") == std::string::npos);
+}
+
+TEST_CASE("sandbox: what is wrong with a bind is answered with one that works") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    write_text(bundle.host() / "a.txt", "text\n");
+    const SpawnOptions here{.directory = bundle.host()};
+    const auto hint_of = [&](const std::vector<std::string>& options) {
+        const Ended ended = run_job(bundle, {options, {"true"}, here});
+        CHECK(ended.status == 125);
+        const size_t hint = ended.err.find("hint: ");
+        return hint == std::string::npos ? ended.err : ended.err.substr(hint);
+    };
+    CHECK(hint_of({"--bind", "a.txt"}) == "hint: say where it is to be inside: --bind a.txt:/workspace/a.txt\n");
+    CHECK(run_job(bundle, {{"--bind", "a.txt:/workspace/a.txt"}, {"cat", "a.txt"}, here}).out == "text\n");
+    CHECK(hint_of({"--bind", "."}) == "hint: say where it is to be inside: --bind .:/workspace\n");
+    CHECK(hint_of({"--bind", ".:/workspace:ro"}) ==
+          "hint: one that is read-only is another option: --ro-bind .:/workspace\n");
+    CHECK(hint_of({"--ro-bind", ".:/workspace:rw"}) ==
+          "hint: one that is written to is another option: --bind .:/workspace\n");
+    CHECK(hint_of({"--ro-bind", (bundle.host() / "x.sock").string()}) ==
+          "hint: make it first: what is shown inside has to be there\n");
+    CHECK(hint_of({"--bind", "x/:/workspace"}) == "hint: make it first: mkdir -p x/\n");
+    const Ended over = run_job(bundle, {{"--bind", "a.txt:/workspace"}, {"true"}, here});
+    check_refused(over,
+                  "/workspace: neither can a file lie over a directory, nor a directory over a file\nhint: ", 125);
 }
 
 TEST_CASE("sandbox: an unknown option is no program") {
@@ -576,7 +790,8 @@ TEST_CASE("sandbox: a result has the members that its manual names, and no other
     const Bundle bundle;
     std::string manual = read_text(pinfold::testing::source_root() / "man/pinfold-result.5.scd");
     std::erase(manual, '\\');
-    const json result = judge_job(bundle, {{}, {"sh", "-c", "unshare -m; printf '\\377'; exit 1"}, {}}).result;
+    const json result =
+        judge_job(bundle, {{"--receipt"}, {"sh", "-c", "unshare -m; printf '\\377'; exit 1"}, {}}).result;
     REQUIRE(!result["denied"].empty());
     const json parts[] = {result, result["usage"], result["denied"][0], result["limits"][0], result["receipt"][0]};
     for (const json& part : parts) {
@@ -588,8 +803,9 @@ TEST_CASE("sandbox: a result has the members that its manual names, and no other
             CHECK(named);
         }
     }
-    const char* const top[] = {"status", "exit_code", "signal",    "stdout", "stdout_base64", "stderr",
-                               "usage",  "denied",    "truncated", "limits", "landlock",      "receipt"};
+    const char* const top[] = {"status",        "exit_code", "signal",  "stopped_by",     "stdout",
+                               "stdout_base64", "stderr",    "usage",   "denied",         "truncated",
+                               "limits",        "landlock",  "receipt", "receipt_sha256", "hint"};
     for (const char* name : top) {
         CAPTURE(name);
         CHECK(result.contains(name));

@@ -180,6 +180,37 @@ TEST_CASE("seccomp: names that no kernel of this architecture knows are skipped,
     if (runtime() == Runtime::pinfold) CHECK(outcome.says("no_such_call"));
 }
 
+TEST_CASE("seccomp: names that are not known are told each time, also where the filter was compiled before") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    const std::string denied = "seccomp: not known to libseccomp, and so not denied: no_such_call, nor_this";
+    filter(bundle, json::array({rule({"no_such_call", "getppid", "nor_this"}, "SCMP_ACT_ERRNO")}));
+    for (int i = 0; i < 2; ++i) CHECK(run_probe(bundle, {call(SYS_getppid)}).says(denied));
+    const json all = json::parse(run_program({runtime_command()[0], "seccomp", "show", "default", "--json"}, {}).out);
+    bundle.config["linux"]["seccomp"] = all;
+    bundle.config["linux"]["seccomp"]["syscalls"].push_back(rule({"no_such_call"}, "SCMP_ACT_ALLOW"));
+    const std::string left_out = "seccomp: not known to libseccomp, and left out: ";
+    for (int i = 0; i < 2; ++i) {
+        CHECK_FALSE(run_probe(bundle, {call(SYS_getppid)}).says(left_out));
+        CHECK(run_probe(bundle, {call(SYS_getppid)}, {.global = {"--debug"}}).says(left_out));
+    }
+}
+
+TEST_CASE("seccomp: conditions that the specification does not have are ignored, aloud") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    json denied = rule({"getppid"}, "SCMP_ACT_ERRNO");
+    denied["includes"] = json::object();
+    filter(bundle, json::array({denied}));
+    CHECK_FALSE(run_probe(bundle, {call(SYS_getppid)}).says("specification"));
+    bundle.config["linux"]["seccomp"]["syscalls"][0]["includes"]["caps"] = {"CAP_SYS_ADMIN"};
+    const Outcome outcome = run_probe(bundle, {call(SYS_getppid)});
+    CHECK(outcome.answer()["errno"] == "EPERM");
+    CHECK(outcome.says("linux.seccomp.syscalls[0].includes: not of the runtime specification, and ignored"));
+}
+
 TEST_CASE("seccomp: a filter without no_new_privs, for a user without capabilities") {
     NEEDS_ROOT();
     Bundle bundle;
@@ -314,4 +345,24 @@ TEST_CASE("seccomp: without a program behind listenerPath nothing starts and not
     CHECK(outcome.err.find("linux.seccomp.listenerPath: connect to the listener's socket") != std::string::npos);
     CHECK(run_program(bundle.verb({"state", bundle.id()}), {}).status == 1);
     CHECK(cgroups_named(bundle.id()).empty());
+}
+
+// It would go on with what lies behind its last call, or try for ever.
+TEST_CASE("seccomp: a filter that answers execve itself starts nothing, and that is told") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    for (const int answered : {0, EINTR, EPERM}) {
+        CAPTURE(answered);
+        Bundle bundle;
+        json denied = rule({"execve"}, "SCMP_ACT_ERRNO");
+        denied["errnoRet"] = answered;
+        bundle.config["linux"]["seccomp"] = {{"defaultAction", "SCMP_ACT_ALLOW"}, {"syscalls", {denied}}};
+        bundle.config["process"]["noNewPrivileges"] = true;
+        bundle.probe({"print", "ran"});
+        const Outcome ended = run(bundle);
+        CHECK(ended.status == 1);
+        CHECK_MESSAGE(ended.err.find("\"/probe\"") != std::string::npos, ended.err);
+        const Container container(bundle, Container::As::created);
+        CHECK(verb(bundle, {"start", bundle.id()}).status == 1);
+    }
 }

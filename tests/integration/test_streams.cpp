@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "harness.hpp"
+#include "terminal.hpp"
 
 using namespace pinfold::integration;
 
@@ -120,6 +121,24 @@ TEST_CASE("signals: forwarded to the payload") {
         CHECK(running->read_line() == each.second);
     }
     CHECK(running->finish().status == 0);
+}
+
+TEST_CASE("signals: what is typed at the terminal is for all that the program has started") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    fs::copy_file("/bin/busybox", bundle.rootfs() / "busybox");
+    waiting(bundle);
+    const Container container(bundle, Container::As::running);
+    Terminal terminal(24, 80);
+    SpawnOptions at{.fds = {{0, terminal.slave()}, {1, terminal.slave()}, {2, terminal.slave()}}};
+    at.own_terminal = true;
+    constexpr const char* kScript = "trap 'echo heard' INT; /busybox sh -c 'echo on; exec /busybox sleep 30'; echo $?";
+    Process exec(bundle.verb({"exec", bundle.id(), "/busybox", "sh", "-c", kScript}), at);
+    terminal.await_line("on");
+    terminal.type("\x03");
+    terminal.await_line("130");
+    CHECK(exec.finish().status == 0);
 }
 
 TEST_CASE("signals: the payload starts with none blocked or ignored, whatever the caller ignores") {

@@ -160,6 +160,11 @@ TEST_CASE("terminal: with nobody who could ever type it is refused, before anyth
     const auto running = start(bundle, {});
     REQUIRE(running->read_line() == "READY");
     check_refused(run_program(bundle.verb({"exec", "--tty", bundle.id(), "/probe", "cat"}), silent), 255);
+    // The end of a pipe cannot be typed: the program would wait for more.
+    const Ended piped =
+        run_program(bundle.verb({"exec", "-t", bundle.id(), "/probe", "exit", "0"}), {.input = "data\n"});
+    CHECK(piped.status == 255);
+    CHECK_MESSAGE(piped.err.find("--tty: standard input is no terminal\nhint: ") != std::string::npos, piped.err);
     running->signal(SIGTERM);
     CHECK(running->finish().status == 0);
 }

@@ -57,6 +57,9 @@ Object print_command(const Arguments& arguments);  // TEXT to standard error
 // do_attacks.cpp: READY, then again and again at each other process; what was reached, when TERM comes
 Object pry_command(const Arguments& arguments);        // descriptors, memory, tracing of those that run another program
 Object overwrite_command(const Arguments& arguments);  // the files of other programs
+Object trace_others_command(const Arguments& arguments);
+Object trace_slowly_command(const Arguments& arguments);
+Object hold_channels_command(const Arguments& arguments);
 Object stop_others_command(const Arguments& arguments);  // for ever
 Object speak_for_others_command(const Arguments& arguments);
 Object reach_first_command(const Arguments& arguments);  // the same, but once, at the first process

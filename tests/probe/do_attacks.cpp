@@ -1,6 +1,7 @@
 // Reaching for other processes while they come and go: what a container does that waits for a runtime to join it.
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -244,6 +245,30 @@ Object stop_others_command(const Arguments& /*arguments*/) {
     for (;;) ::kill(-1, SIGSTOP);
 }
 
+// As the first process: who is traced, and has ended, is nobody else's to wait for until its tracer has done so.
+Object trace_others_command(const Arguments& /*arguments*/) {
+    std::printf("READY\n");
+    std::fflush(stdout);
+    for (;;) {
+        for (const std::string& name : names_in("/proc")) {
+            if (const pid_t pid = std::stoi(name); pid != ::getpid()) ::ptrace(PTRACE_SEIZE, pid, 0, 0);
+        }
+    }
+}
+
+// As the first process: waits for whom it traces, but only a while after that has ended.
+Object trace_slowly_command(const Arguments& /*arguments*/) {
+    return at_each_process([](const std::string& /*proc*/, pid_t pid, Catch& caught) {
+        const Descriptor process(::syscall(SYS_pidfd_open, pid, 0));
+        if (!process || ::ptrace(PTRACE_SEIZE, pid, 0, 0) != 0) return;
+        ++caught.met;
+        pollfd ended{process.get(), POLLIN, 0};
+        ::poll(&ended, 1, -1);
+        ::poll(nullptr, 0, 300);
+        ::waitpid(pid, nullptr, __WALL);
+    });
+}
+
 // In the place of each process that shows up and has a socket of packets: one packet that begins with that number and
 // is otherwise of zeros. Then that process is killed.
 Object speak_for_others_command(const Arguments& arguments) {
@@ -260,6 +285,24 @@ Object speak_for_others_command(const Arguments& arguments) {
             if (::send(taken.get(), packet, sizeof packet, MSG_NOSIGNAL) == sizeof packet) ++caught.met;
             ::kill(pid, SIGKILL);
             return;
+        }
+    });
+}
+
+// Of each process that shows up: its socket of packets, which is kept.
+Object hold_channels_command(const Arguments& /*arguments*/) {
+    return at_each_process([&](const std::string& proc, pid_t pid, Catch& caught) {
+        if (pid == 1 || !is_stranger(proc)) return;
+        const Descriptor process(::syscall(SYS_pidfd_open, pid, 0));
+        for (int number = 3; number < 16; ++number) {
+            const long taken = ::syscall(SYS_pidfd_getfd, process.get(), number, 0);
+            int type = 0;
+            socklen_t size = sizeof type;
+            const bool is_it =
+                ::getsockopt(static_cast<int>(taken), SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+            if (is_it) ++caught.met;
+            else ::close(static_cast<int>(taken));
+            if (is_it) return;
         }
     });
 }

@@ -66,6 +66,9 @@ constexpr std::array kCommands = {
     Command{"reach", 4, reach_command},
     Command{"reach-first", 4, reach_first_command},
     Command{"stop-others", 0, stop_others_command},
+    Command{"trace-others", 0, trace_others_command},
+    Command{"trace-slowly", 0, trace_slowly_command},
+    Command{"hold-channels", 0, hold_channels_command},
     Command{"speak-for-others", 1, speak_for_others_command},
     // limits
     Command{"hugepages", 1, hugepages_command},

@@ -1,6 +1,7 @@
 // The binary itself: what an attacker who has found a mistake in it would like to find is not there.
 #include <elf.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <string>
@@ -100,6 +101,23 @@ TEST_CASE("binary: notices an overrun stack, and an index beyond the end of its 
     if (symbols.empty()) SKIP_TEST("the binary was stripped: nothing tells what it calls");
     CHECK(symbols.contains("__stack_chk_fail"));
     CHECK(symbols.contains("_ZSt21__glibcxx_assert_failPKciS0_S0_"));
+}
+
+// Each start pays for what is done before main. There are the C library's, libcap's, eight of the C++ library's, and
+// one of ours, for what CLI11 defines in its headers.
+TEST_CASE("binary: makes no streams, no locales and nothing of its own before main") {
+    const Elf elf = binary();
+    if (!elf.segments(PT_INTERP).empty()) SKIP_TEST("the binary is not the static one");
+    const std::set<std::string> symbols = elf.symbols();
+    if (symbols.empty()) SKIP_TEST("the binary was stripped: nothing tells what it calls");
+    CHECK_FALSE(symbols.contains("_ZNSt8ios_base4InitC1Ev"));
+    CHECK_FALSE(symbols.contains("_ZSt4cout"));
+    REQUIRE(elf.dynamic(DT_INIT_ARRAYSZ).size() == 1);
+    CHECK(elf.dynamic(DT_INIT_ARRAYSZ)[0] / sizeof(void*) <= 12);
+    const auto is_ours = [](const std::string& name) {
+        return name.starts_with("_GLOBAL__sub_I__ZN7pinfold") && !name.ends_with(".cold");
+    };
+    CHECK(std::ranges::count_if(symbols, is_ours) <= 1);
 }
 
 }  // namespace pinfold::integration

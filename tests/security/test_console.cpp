@@ -105,7 +105,9 @@ TEST_CASE("crun CVE-2026-88264: exec opens its terminal past the links that a co
             const Trap trap(bundle, vault, name, link, devpts);
             bundle.config["process"]["terminal"] = false;
             const Container container(waiting(bundle), Container::As::running);
-            const Ended ended = container.exec({"--tty", "--user", "1000"}, {"/probe", "stat", "/"});
+            const Terminal terminal(24, 80);
+            const SpawnOptions typed{.fds = {{0, terminal.slave()}}};
+            const Ended ended = container.exec({"--tty", "--user", "1000"}, {"/probe", "stat", "/"}, typed);
             CAPTURE(ended.err);
             const bool safe = devpts ? ended.status == 0 : is_refused(ended, "/dev/pts in the container");
             WITHSTANDS("exec --tty", safe && vault.untouched());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <sstream>
 
 #include "attacks.hpp"
 #include "cp.hpp"
@@ -111,6 +112,7 @@ TEST_CASE("CVE-2016-9962: a process that joins is out of reach for those inside"
     }
 }
 
+// A receipt is read of the process before its execve, so there is no trampoline: pinfold runs from a read-only clone.
 TEST_CASE("CVE-2019-5736: a payload that is pinfold's own file cannot write it") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
@@ -123,8 +125,8 @@ TEST_CASE("CVE-2019-5736: a payload that is pinfold's own file cannot write it")
     const UniqueFd input(ends[0]);
     UniqueFd document(ends[1]);
     bundle.config["process"]["args"] = {"/trick", "update", "-r", "-", "inner"};
-    const auto running =
-        start(bundle, {.args = {"--pid-file", bundle.host() / "pid"}, .spawn = {.fds = {{0, input.get()}}}});
+    const auto running = start(
+        bundle, {.args = {"--strict", "--pid-file", bundle.host() / "pid"}, .spawn = {.fds = {{0, input.get()}}}});
     const std::string exe = "/proc/" + await_file(bundle.host() / "pid") + "/exe";
     // The inner pinfold waits for its document. Its file, and not that of the probe, is what must be refused.
     const UniqueFd own(::open(runtime_command()[0].c_str(), O_PATH | O_CLOEXEC));
@@ -142,6 +144,50 @@ TEST_CASE("CVE-2019-5736: a payload that is pinfold's own file cannot write it")
     const int code = errno;
     WITHSTANDS("the file of a payload that has ended", !writable && code == EROFS);
     WITHSTANDS("the file afterwards", program_file() == before);
+}
+
+TEST_CASE("CVE-2019-5736: what a payload can run of pinfold again is the trampoline, which ends") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const std::string before = program_file();
+    for (const bool no_new_privileges : {true, false}) {
+        Bundle bundle;
+        bundle.config["process"]["noNewPrivileges"] = no_new_privileges;
+        fs::create_symlink("/proc/self/exe", bundle.rootfs() / "link");
+        write_text(bundle.rootfs() / "script", "#!/proc/self/exe\n");
+        fs::permissions(bundle.rootfs() / "script", fs::perms(0755));
+        for (const char* program : {"/proc/self/exe", "/link", "/script"}) {
+            CAPTURE(program);
+            bundle.config["process"]["args"] = {program, "--version"};
+            const Outcome outcome = run(bundle);
+            WITHSTANDS("run", outcome.status == 1 && outcome.out.empty());
+        }
+    }
+    WITHSTANDS("the file afterwards", program_file() == before);
+}
+
+TEST_CASE("CVE-2019-5736: a container that waits has no page and no link of pinfold's file, and none that can change") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    UniqueFd held;
+    {
+        const Container container(waiting(bundle), As::created);
+        const std::string proc = "/proc/" + std::to_string(container.pid());
+        std::istringstream maps(read_text(proc + "/maps"));
+        for (std::string line; std::getline(maps, line);) {
+            const size_t file = line.find('/');
+            WITHSTANDS(line, file == std::string::npos || line.substr(file).starts_with("/memfd:pinfold"));
+        }
+        WITHSTANDS("its program", !UniqueFd(::open((proc + "/exe").c_str(), O_WRONLY | O_CLOEXEC)) && errno == ETXTBSY);
+        held = UniqueFd(::open((proc + "/exe").c_str(), O_PATH | O_CLOEXEC));
+        REQUIRE(held);
+    }
+    // Now that nobody runs it any more.
+    const UniqueFd later(::open(("/proc/self/fd/" + std::to_string(held.get())).c_str(), O_RDWR | O_CLOEXEC));
+    WITHSTANDS("written to later", ::write(later.get(), "x", 1) < 0 && errno == EPERM);
+    WITHSTANDS("cut later", ::ftruncate(later.get(), 0) != 0 && errno == EPERM);
+    WITHSTANDS("the seals", ::fcntl(later.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 && errno == EPERM);
 }
 
 TEST_CASE("CVE-2019-5736: pinfold's own file cannot be written while it comes in") {

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <optional>
+#include <sstream>
 
 #include "attacks.hpp"
 #include "cp.hpp"
@@ -105,10 +106,13 @@ TEST_CASE("entry: who is stopped on its way in is given up at the deadline, or a
     bundle.probe({"stop-others"});
     const Container container(bundle, As::running);
     CHECK(await_file(bundle.host() / "output").starts_with("READY"));
-    // One that was through before it was stopped is no attack.
-    const auto until_struck = [](const std::function<Ended()>& attack) {
+    // One that was through before it was stopped is no attack: its program has ended, or had the signal itself.
+    const auto was_through = [](const Ended& ended) {
+        return ended.status == 0 || (ended.status == 128 + SIGTERM && ended.err.empty());
+    };
+    const auto until_struck = [&](const std::function<Ended()>& attack) {
         Ended ended = attack();
-        for (Rounds rounds(100); ended.status == 0 && rounds.go_on();) ended = attack();
+        for (Rounds rounds(100); was_through(ended) && rounds.go_on();) ended = attack();
         return ended;
     };
     const Ended late = until_struck([&] { return container.exec({"--timeout", "1s"}, {"/probe", "exit", "0"}); });
@@ -129,6 +133,66 @@ TEST_CASE("entry: who is stopped on its way in is given up at the deadline, or a
         WITHSTANDS("a signal", ended.status != 0 && !ended.err.empty());
     }
     CHECK(json::parse(container.must({"ps", "--format", "json", bundle.id()})).size() == 1);
+}
+
+// Nor for this, where Yama does not forbid it.
+TEST_CASE("entry: who is traced by somebody that never waits for it ends all the same, and its end is known") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    may_trace(bundle);
+    bundle.probe({"trace-others"});
+    const Container container(bundle, As::running);
+    CHECK(await_file(bundle.host() / "output").starts_with("READY"));
+    const std::string result = bundle.host() / "result.json";
+    const Ended late = container.exec({"--timeout", "1s", "--result", result}, {"/probe", "sleep-forever"});
+    WITHSTANDS("a deadline: " + late.err, late.status == 124);
+    CHECK(json::parse(read_text(result))["status"] == "timed_out");
+    for (Rounds rounds(5); rounds.go_on();) {
+        const Ended ended = container.exec({}, {"/probe", "exit", "7"});
+        WITHSTANDS("an end: " + ended.err, ended.status == 7);
+    }
+    // Orphaned, they are our children. Once their tracer has ended, the container does when they are reaped.
+    container.must({"kill", bundle.id(), "KILL"});
+    std::istringstream orphans(read_text("/proc/thread-self/children"));
+    for (pid_t pid = 0; orphans >> pid;) {
+        if (pid != container.pid()) ::waitpid(pid, nullptr, __WALL);
+    }
+    container.await_end();
+}
+
+// What is not reaped would become a child of ours, and keep the container from ending.
+TEST_CASE("entry: who is traced by somebody that waits for it late is reaped by pinfold") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    may_trace(bundle);
+    bundle.probe({"trace-slowly"});
+    const Container container(bundle, As::running);
+    CHECK(await_file(bundle.host() / "output").starts_with("READY"));
+    for (Rounds rounds(3); rounds.go_on();) {
+        const Ended ended = container.exec({}, {"/probe", "exit", "7"});
+        WITHSTANDS("an end: " + ended.err, ended.status == 7);
+        WITHSTANDS("nobody left", read_text("/proc/thread-self/children") == std::to_string(container.pid()) + " ");
+    }
+}
+
+TEST_CASE("entry: who holds the channel of a process that comes in does not hold up exec beyond its program's end") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    may_trace(bundle);
+    bundle.probe({"hold-channels"});
+    const Container container(bundle, As::running);
+    CHECK(await_file(bundle.host() / "output").starts_with("READY"));
+    for (Rounds rounds(20); rounds.go_on();) {
+        const Ended ended = container.exec({}, {"/probe", "exit", "7"});
+        WITHSTANDS("an end: " + ended.err, ended.status == 7);
+    }
+    container.must({"kill", bundle.id(), "TERM"});
+    container.await_end();
+    const std::string output = read_text(bundle.host() / "output");
+    CHECK(json::parse(output.substr(output.find('{')))["met"] > 0);
 }
 
 // With CAP_SYS_PTRACE its end of the channel to pinfold can be taken. What is said there is weighed against what was
@@ -158,6 +222,8 @@ TEST_CASE("entry: who speaks in the place of a process that comes in is not beli
             told = ended.status == 255 && ended.err.find(way.answer) != ended.err.npos;
             believed = believed || ended.status == 0 || ended.status == 124;
         }
+        // What had come in is reaped: the container could not end before.
+        CHECK(read_text("/proc/thread-self/children") == std::to_string(container.pid()) + " ");
         WITHSTANDS("a forged message: " + ended.err, told && !believed);
     }
 }
@@ -244,16 +310,48 @@ void allow_only(Bundle& bundle, std::initializer_list<Words> lists, const std::s
 TEST_CASE("entry: a filter that allows the end of a start is loaded before a wait, and one that does not, after") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
-    for (const char* without : {"", "accept4"}) {
-        Bundle bundle;
-        allow_only(bundle, {kEndOfStart, kWait}, without);
-        bundle.probe({"exit", "0"});
-        const Container container(bundle, As::created);
-        const std::string status = read_text("/proc/" + std::to_string(container.pid()) + "/status");
-        CHECK((status.find("Seccomp:\t2") != status.npos) == std::string(without).empty());
-        container.must({"start", bundle.id()});
-        container.await_end();
+    // Without execveat there is no trampoline to wait in; but with no_new_privs the filter can wait for that.
+    for (const bool no_new_privileges : {false, true}) {
+        for (const char* without : {"", "execveat", "accept4"}) {
+            CAPTURE(no_new_privileges);
+            CAPTURE(without);
+            Bundle bundle;
+            allow_only(bundle, {kEndOfStart, kWait, {"execveat"}}, without);
+            bundle.config["process"]["noNewPrivileges"] = no_new_privileges;
+            bundle.probe({"exit", "0"});
+            const Container container(bundle, As::created);
+            const std::string status = read_text("/proc/" + std::to_string(container.pid()) + "/status");
+            const std::string call = without;
+            CHECK((status.find("Seccomp:\t2") != status.npos) ==
+                  (call.empty() || (call == "execveat" && !no_new_privileges)));
+            CHECK((status.find("NoNewPrivs:\t1") != status.npos) == no_new_privileges);
+            container.must({"start", bundle.id()});
+            container.await_end();
+        }
     }
+}
+
+// A hook is a program of the image, and a setuid file of the image would give it what the payload cannot have.
+TEST_CASE("entry: a hook inside is restricted as the payload is") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    add_filter(bundle, true);
+    bundle.config["annotations"] = {{"org.pinfold.landlock", "true"}};
+    for (const char* set : {"bounding", "effective", "permitted"})
+        bundle.config["process"]["capabilities"][set] = {"CAP_SYS_ADMIN"};
+    const auto told_by_hook = [&](const Words& args) {
+        json hook = {{"path", "/probe"}, {"args", args}};
+        for (const char* word : {";", "exit", "7"}) hook["args"].push_back(word);
+        bundle.config["hooks"]["startContainer"] = json::array({hook});
+        bundle.probe({"exit", "0"});
+        return run(bundle).err;
+    };
+    const std::string status = told_by_hook({"probe", "read", "/proc/self/status"});
+    WITHSTANDS("no new privileges: " + status, status.find("NoNewPrivs:\\u00091") != status.npos);
+    WITHSTANDS("the filter", status.find("Seccomp:\\u00092") != status.npos);
+    const std::string mounted = told_by_hook({"probe", "mount", "none", "/tmp", "tmpfs"});
+    WITHSTANDS("Landlock: " + mounted, mounted.find("EPERM") != mounted.npos);
 }
 
 TEST_CASE("entry: a filter that allows the end of a start is loaded before hooks, and one that does not, after") {

@@ -128,16 +128,18 @@ std::string value_for(const Option& option) {
     if (option.name == "--cwd" || option.name == "--apparmor") return "";  // in the container; not a file
     const std::string& kind = option.value;
     if (option.name == "--copy-in") return secret + ":/tmp/x";
+    if (option.name == "--secret") return "x=" + secret;
     if (option.name == "--copy-out") return "/etc/passwd:" + entry;
     if (kind == "SRC[:DST]") return vault + ":/x";
-    if (kind == "DIR") return vault;
+    if (kind == "DIR" || kind == "DIR|disk") return vault;
     if (kind == "TARGET" || option.name == "--pid-file" || option.name == "--result") return entry;
     if (kind == "FILE" || kind == "NAME" || kind == "PROFILE" || kind == "OTHER" || kind == "RUNTIME" ||
         kind == "SOCKET" || kind == "SOURCE") {
         return secret;
     }
-    static const Words kOthers = {"TIME", "SIZE", "N",     "ID",       "USER",  "GID",    "CAP",        "LABEL",
-                                  "PATH", "LIST", "PORTS", "LANGUAGE", "EVENT", "SIGNAL", "NAME=VALUE", "UID[:GID]"};
+    static const Words kOthers = {"TIME",     "SIZE",  "N",      "ID",         "LIMIT",     "USER",
+                                  "GID",      "CAP",   "LABEL",  "PATH",       "LIST",      "PORTS",
+                                  "LANGUAGE", "EVENT", "SIGNAL", "NAME=VALUE", "UID[:GID]", "TEMPLATE"};
     CAPTURE(option.name);
     CAPTURE(kind);
     // A new kind of value: does it name something of the host's?
@@ -149,6 +151,7 @@ std::string value_for(const Option& option) {
 Words with(const Option& option, const std::string& value, const std::vector<Option>& all) {
     Words words = option.verb;
     if (!option.name.empty()) words.insert(words.end(), {option.name, value});
+    if (option.name == "--keep-files") words.emplace_back("--detach");
     for (const Option& other : all) {
         if (!other.name.empty()) continue;
         const bool is_it = option.name.empty() && other.value == option.value;
@@ -477,6 +480,42 @@ TEST_CASE("policy: by limits of its own no caller keeps an event out of the log"
     CHECK(call({"delete", "--force", "box"}).status == 0);
 }
 
+TEST_CASE("policy: by a cgroup of its own no caller freezes or kills what logs") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    if (cgroup2_mount().empty()) SKIP_TEST("no cgroup v2 on this machine");
+    const Machine machine("{}");
+    const fs::path log = machine.bundle.host() / "audit.log";
+    write_text(machine.system.path, logging_to(log));
+    const fs::path group = cgroup2_mount() / ("delegated-" + machine.bundle.id());
+    REQUIRE(fs::create_directory(group));
+    REQUIRE(::chown((group / "cgroup.freeze").c_str(), 65000, 65000) == 0);
+    if (!fs::exists(group / "cgroup.kill")) {
+        fs::remove(group);
+        SKIP_TEST("cgroup.kill is not there before Linux 5.14");
+    }
+    // As sudo does, it stays in the group of its caller.
+    Words line = {"/bin/sh", "-c", "echo $$ > \"$0/cgroup.procs\"; exec \"$@\"", group};
+    const Words job = {"sandbox", "--stdin", "--name", "box", "--", "sh", "-c", "echo up; read line; exit 3"};
+    for (const std::string& word : line_of(job)) line.push_back(word);
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const UniqueFd input(ends[0]);
+    UniqueFd feed(ends[1]);
+    SpawnOptions spawn = by_sudo();
+    spawn.fds.push_back({0, input.get()});
+    {
+        Process running(line, spawn);
+        REQUIRE(running.read_line() == "up");
+        write_text(group / "cgroup.kill", "1");
+        feed.reset();
+        const Ended ended = running.finish();
+        WITHSTANDS("cgroup.kill", ended.status == 3);
+        WITHSTANDS("cgroup.kill", logged(log, "end").size() == 1);
+    }
+    CHECK(fs::remove(group));
+}
+
 TEST_CASE("policy: a link in the caller's own directory leads nowhere") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
@@ -511,14 +550,24 @@ TEST_CASE("policy: roots are judged like directories that are bound, whoever cal
     json config = machine.bundle.config;
     config["root"]["path"] = Forbidden::path().string();
     write_text(host / "bundle/config.json", config.dump());
-    write_text(host / "recipe.json",
-               json{{"description", "x"}, {"show", {"/usr", Forbidden::secret().string()}}}.dump());
     for (const SpawnOptions& spawn : {by_sudo(), SpawnOptions{}}) {
         WITHSTANDS("--rootfs", refused(call({"sandbox", "--rootfs", Forbidden::path(), "--", "true"}, spawn)));
         WITHSTANDS("--log", refused(call({"--log", Forbidden::path() / "new", "sandbox", "--", "true"}, spawn)));
         WITHSTANDS("above it", refused(call({"sandbox", "--rootfs", playground(), "--", "true"}, spawn)));
         WITHSTANDS("--bundle", refused(call({"sandbox", "--bundle", host / "bundle"}, spawn)));
-        WITHSTANDS("--template", refused(call({"sandbox", "--template", host / "recipe.json", "--", "true"}, spawn)));
+        // Not even by a refusal is it told what there is.
+        for (const std::string name : {"secret", "s*", "absent", "a*"}) {
+            json recipe = {{"description", "x"}, {"show", {"/usr", "/lib*", (Forbidden::path() / name).string()}}};
+            write_text(host / "recipe.json", recipe.dump());
+            const std::string look = "test ! -e " + Forbidden::secret().string() + " && echo hidden";
+            const Ended shown =
+                call({"sandbox", "--template", host / "recipe.json", "--", "/usr/bin/sh", "-c", look}, spawn);
+            WITHSTANDS("--template", shown.out == "hidden\n" && shown.err.empty());
+            recipe["show"] = {(Forbidden::path() / name).string()};
+            write_text(host / "recipe.json", recipe.dump());
+            const Ended alone = call({"sandbox", "--template", host / "recipe.json", "--", "true"}, spawn);
+            WITHSTANDS("a template's names", refused(alone, "this machine has none of it that may be shown"));
+        }
         WITHSTANDS("built in", refused(call({"sandbox", "--rootfs", "/", "--", "true"}, spawn), "policy: / contains"));
     }
     // What pinfold shows by itself, too.
@@ -782,6 +831,17 @@ TEST_CASE("policy: sandboxes are counted from the first one on, one at a time, a
         else CHECK_MESSAGE(ended.err.find("max_sandboxes: 3 of 3 run already") != std::string::npos, ended.err);
     }
     CHECK(started == 2);
+    // What one that has ended has printed takes room, until it is removed.
+    std::istringstream running(call({"list", "-q"}, {}).out);
+    for (std::string id; running >> id;) CHECK(call({"delete", "--force", id}, {}).status == 0);
+    for (const std::string id : {"e1", "e2", "e3"}) {
+        CHECK(call({"sandbox", "-d", "--name", id, "--", "echo", "words"}, {}).status == 0);
+        CHECK(call({"wait", id}, {}).status == 0);
+    }
+    WITHSTANDS("kept output",
+               call({"sandbox", "--", "true"}, {}).err.find("max_sandboxes: 3 of 3") != std::string::npos);
+    CHECK(call({"prune"}, {}).out == "e1\ne2\ne3\n");
+    CHECK(call({"sandbox", "--", "true"}, {}).status == 0);
     // Another directory is no way to count anew.
     const Ended elsewhere = call({"--root", machine.bundle.state_root(), "sandbox", "--", "true"}, {});
     WITHSTANDS("--root", elsewhere.status == 125 && elsewhere.err.find("policy: max_sandboxes") != std::string::npos);

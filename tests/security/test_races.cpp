@@ -139,13 +139,15 @@ TEST_CASE("races: a container that is deleted, and somebody else at it") {
     const Refusals lost = {{"was deleted while it was made"}};
     const Refusals gone = {{"does not exist"}};
     const Refusals ended = {{"does not exist", "container not running", "is stopped"}};
+    const Refusals killed = {
+        {"does not exist", "container not running", "is stopped", "was killed while it was set up"}};
     const Refusals not_now = {{"does not exist", "is running"}};
     using As = Container::As;
     const Race races[] = {
         {"delete during create", {}, create, lost, {"delete", id}, gone},
         {"forced delete during create", {}, create, lost, force, never},
         {"delete during start", As::created, {"start", id}, ended, {"delete", id}, not_now},
-        {"forced delete during start", As::created, {"start", id}, ended, force, never},
+        {"forced delete during start", As::created, {"start", id}, killed, force, never},
         {"two deletes", As::created, {"delete", id}, gone, {"delete", id}, gone},
         {"two forced deletes", As::running, force, never, force, never},
         {"forced delete during update", As::running, {"update", "--pids-limit", "-1", id}, ended, force, never},
@@ -181,6 +183,26 @@ TEST_CASE("races: an id that is deleted and taken by another while its first own
     check_ended("create", first.finish(), {{"was deleted while it was made"}});
     WITHSTANDS("the second owner", verb(bundle, {"kill", bundle.id(), "0"}).status == 0);
     clear_away(bundle);
+}
+
+TEST_CASE("races: a run that is held up while it removes its state, which somebody else removes then") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.probe({"stat", "/"}).write_config();
+    // Held up between the opening of its directory and the reading of it.
+    Words slow = {"/usr/bin/strace", "-o", bundle.host() / "trace", "-e",
+                  "inject=getdents64:delay_enter=" + std::string(testing::slow_machine() ? "20000000" : "700000")};
+    const Words run = bundle.verb({"run", "--bundle", bundle.path(), bundle.id()});
+    slow.insert(slow.end(), run.begin(), run.end());
+    Process held_up(slow, {.env = {"ASAN_OPTIONS=detect_leaks=0"}});
+    await_name(bundle.state_root(), bundle.id());
+    await_name(bundle.state_root() / bundle.id(), "init");
+    Ended state = verb(bundle, {"state", bundle.id()});
+    while (state.status == 0 && !one_of(state.out, {"stopped"})) state = verb(bundle, {"state", bundle.id()});
+    CHECK_MESSAGE(state.status == 0, state.err);
+    must(bundle, {"delete", "--force", bundle.id()});
+    check_ended("run", held_up.finish(), {});
 }
 
 TEST_CASE("races: run, and a forced delete at any moment of it") {
@@ -300,7 +322,7 @@ TEST_CASE("races: a lock that is never let go of ends the wait for it, whatever 
     check_refused(starting.finish(), "container '" + held.id() + "' is still held after 10 s" + us);
     check_refused(running.finish(), "container '" + fresh.id() + "' is still held after 10 s" + us);
     check_refused(logging.finish(), log + " is still held after 10 s" + us);
-    CHECK(container.status() == "created");
+    CHECK(container.status() == "stopped");  // by force it is killed at once, and not removed
 }
 
 // In a process of its own, which must not end the test and what belongs to it: an assertion that fails there is caught.

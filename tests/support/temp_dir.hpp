@@ -1,4 +1,4 @@
-// TempDir: a new directory under /tmp that is gone, with all it holds, at the end of the scope.
+// TempDir: a new directory, under /tmp unless told otherwise, that is gone, with all it holds, at the end of the scope.
 #pragma once
 
 #include <cstdlib>
@@ -11,8 +11,8 @@ namespace pinfold::testing {
 
 class TempDir {
 public:
-    TempDir() {
-        std::string pattern = "/tmp/pinfold-test-XXXXXX";
+    explicit TempDir(const std::string& below = "/tmp") {
+        std::string pattern = below + "/pinfold-test-XXXXXX";
         if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern + " failed");
         path_ = pattern;
     }

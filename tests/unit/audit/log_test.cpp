@@ -62,6 +62,35 @@ TEST_CASE("audit: a line tells the event, its members and the caller, and contin
     CHECK(*caller.find("program")->string() == comm);
 }
 
+TEST_CASE("audit: what is long is cut, and told by its size and digest") {
+    const std::string args = json_list({"sh", "-c", std::string(100'000, '\x01'), "more"});
+    const std::string error =
+        json_quoted(concat(std::string(16370, 'x'), "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9"));
+    const std::string lines = json_array(std::vector(10000, 0), [](int) { return "{\"holds\":true}"; });
+    const AuditEvent event = bounded(
+        {"exec", std::string(20'000, 'i'), "abc", {{"args", args}, {"error", error}, {"lines", lines}, {"code", "7"}}});
+    const std::string line = compose_line(event, caller_text(), {}).text;
+    CHECK(line.size() < 4 * kMostOfText);
+    const std::optional<AuditRecord> record = parse_line(line);
+    REQUIRE(record);
+    const Json::Array& kept = *record->json.find("args")->array();
+    REQUIRE(kept.size() == 3);
+    CHECK(*kept[1].string() == "-c");
+    CHECK(kept[2].string()->size() > 1000);
+    CHECK(record->json.find("args_cut")->number("bytes") == args.size());
+    CHECK(record->json.find("args_cut")->text("sha256") == to_hex(sha256(args)));
+    CHECK(record->json.find("error")->string()->starts_with("xxx"));
+    CHECK(record->json.find("error_cut") != nullptr);
+    CHECK(record->json.find("lines")->is_null());
+    CHECK(record->json.find("lines_cut")->number("bytes") == lines.size());
+    CHECK(record->json.find("id_cut")->number("bytes") == 20'002);
+    CHECK(record->json.number("code") == 7);
+    CHECK(record->json.find("code_cut") == nullptr);
+    // What is not long stays as it is, also a receipt that is longer than a text may be.
+    const AuditEvent plain{"receipt", "a", "", {{"lines", lines.substr(0, 30000) + "]"}, {"bundle", "\"/b\""}}};
+    CHECK(bounded(plain).members.size() == 2);
+}
+
 TEST_CASE("audit: the hash is over the line without it") {
     const std::string line = TestLog(1).lines()[0];
     const size_t at = line.find(",\"hash\":\"");
@@ -161,7 +190,7 @@ TEST_CASE("audit: wherever a write is cut short, the next event goes on and the 
     const TestLog log(3);
     const std::string before = log.text();
     const ChainEnd end = parse_line(log.lines().back())->end;
-    const ChainedLine next = compose_line({"kill", "x", "", {}}, end);
+    const ChainedLine next = compose_line({"kill", "x", "", {}}, caller_text(), end);
     const std::string whole = next.text + "\n";
     for (size_t cut = 0; cut <= whole.size(); ++cut) {
         CAPTURE(cut);

@@ -29,7 +29,7 @@ std::string changed(std::string line, const std::string& from, const std::string
 
 // A line that fits in all but the head.
 std::string forged_after(const std::string& line) {
-    return compose_line({"delete", "forged", "", {}}, parse_line(line)->end).text;
+    return compose_line({"delete", "forged", "", {}}, caller_text(), parse_line(line)->end).text;
 }
 
 const Tampering kTamperings[] = {

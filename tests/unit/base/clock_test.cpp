@@ -1,9 +1,16 @@
 // Time as logs and state files write it.
 #include "base/clock.hpp"
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <regex>
 
+#include "pinfold/unique_fd.hpp"
+#include "support/temp_dir.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;
@@ -26,4 +33,17 @@ TEST_CASE("clock: a time stamp is RFC 3339, in UTC, and of now") {
     const std::time_t written = ::timegm(&parts);
     CHECK(written >= before);
     CHECK(written <= std::time(nullptr));
+}
+
+TEST_CASE("clock: a time stamp takes no file of a time zone") {
+    const testing::TempDir dir;
+    const std::string zone = dir.file("zone");
+    std::ofstream(zone) << "TZif";
+    const UniqueFd opened(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+    REQUIRE(::inotify_add_watch(opened.get(), zone.c_str(), IN_OPEN) >= 0);
+    ::setenv("TZ", (":" + zone).c_str(), 1);
+    CHECK_FALSE(rfc3339_now().empty());
+    ::unsetenv("TZ");
+    char event[4096];
+    CHECK(::read(opened.get(), event, sizeof event) < 0);
 }

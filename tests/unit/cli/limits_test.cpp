@@ -37,12 +37,13 @@ TEST_CASE("limits: an option has the last word over the file, and only over what
     const WantedLimits wanted = resolved(options);
     CHECK(wanted.limits.memory_mb == 1024);
     CHECK(wanted.limits.cpu_cores == 2);
+    CHECK(wanted.asked == std::vector<std::string>{"cpu_cores"});
     CHECK(wanted.limits.timeout_seconds == doctest::Approx(1.5));
     CHECK(wanted.limits.disk_mb == ResourceLimits().disk_mb);
 }
 
 TEST_CASE("limits: sizes are rounded up to whole megabytes, never down") {
-    for (const auto& row : {std::pair{"1", 1}, {"1048576", 1}, {"1048577", 2}, {"1.5m", 2}, {"1g", 1024}}) {
+    for (const auto& row : {std::pair{"1m", 1}, {"1048576", 1}, {"1048577", 2}, {"1.5m", 2}, {"1g", 1024}}) {
         CAPTURE(row.first);
         LimitOptions options;
         options.disk = row.first;
@@ -72,6 +73,14 @@ TEST_CASE("limits: what is no limit is refused with the option's name") {
     check_refused(options, "--memory 'lots'");
     options.memory = "-1";
     check_refused(options, "--memory '-1'");
+    for (const char* size : {"512", "64", "0", "1048575", "900k"}) {
+        options.memory = size;
+        check_refused(options, "at least 1m");
+        options.memory.clear();
+        options.disk = size;
+        check_refused(options, "at least 1m");
+        options.disk.clear();
+    }
     options = {};
     options.timeout = "soon";
     check_refused(options, "--timeout 'soon'");

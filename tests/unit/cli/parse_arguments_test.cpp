@@ -13,9 +13,16 @@ using Words = std::vector<std::string>;
 namespace {
 
 // "--bundle": the path that main takes through the gate, and what for.
-const NamedPath* find_path(const Parsed& parsed, const std::string& option) {
-    const auto found = std::ranges::find(parsed.line.paths, option, &NamedPath::option);
-    return found == parsed.line.paths.end() ? nullptr : &*found;
+struct NamedPath {
+    PathUse use;
+    std::string* value;
+};
+
+std::optional<NamedPath> find_path(const Parsed& parsed, const std::string& name) {
+    const std::vector<Option>& options = parsed.line.verb.options;
+    const auto found = std::ranges::find(options, name, &Option::name);
+    if (found == options.end() || !found->path) return std::nullopt;
+    return NamedPath{*found->path, std::get<std::string*>(found->value)};
 }
 
 }  // namespace
@@ -167,7 +174,12 @@ TEST_CASE("arguments: what cannot be meant is refused with the option's name, be
         {{"sandbox", "--network", "--", "true"}, "--network needs a value"},
         {{"sandbox", "--memory", "--", "true"}, "--memory needs a value"},
         {{"sandbox", "-e", "--", "true"}, "--env needs a value"},
-        {{"exec", "--", "web", "true"}, "ID needs a value"},
+        {{"exec", "--", "web", "true"}, "ID is expected before --"},
+        {{"exec", "--timeout", "", "web", "true"}, "--timeout needs a value"},
+        {{"prune", "--older-than", ""}, "--older-than needs a value"},
+        {{"--policy", "", "list"}, "--policy needs a value"},
+        {{"sandbox", "--output-limit", "", "--", "true"}, "--output-limit needs a value"},
+        {{"state", ""}, "ID needs a value"},
     };
     for (const Row& row : rows) {
         const Parsed parsed(row.words);
@@ -177,6 +189,13 @@ TEST_CASE("arguments: what cannot be meant is refused with the option's name, be
         CHECK(parsed.out.empty());
         CHECK(parsed.err.empty());
     }
+}
+
+TEST_CASE("arguments: what runc takes without a value is taken") {
+    for (const Words& words : {Words{"create", "--pid-file", "", "--console-socket", "", "web"},
+                               {"--root", "", "--log", "", "state", "web"},
+                               {"exec", "--user", "", "--cwd", "", "--apparmor", "", "web", "ls"}})
+        CHECK(Parsed(words).line.target == "web");
 }
 
 TEST_CASE("arguments: a verb that there is not is answered with the nearest") {
@@ -227,8 +246,8 @@ TEST_CASE("arguments: of words that make no sense, main is told where a failure 
         CAPTURE(row.words[1]);
         CHECK(parsed.mistake().message != "nothing is wrong");
         CHECK(parsed.line.failure == row.failure);
-        REQUIRE(parsed.line.result);
-        CHECK(*parsed.line.result == row.result);
+        REQUIRE(parsed.line.verb.result);
+        CHECK(*parsed.line.verb.result == row.result);
     }
     const Parsed logged({"--log", "/l", "--log-format", "json", "--policy", "/p", "exec", "--tyt", "web", "true"});
     CHECK(logged.line.global.log.file == "/l");
@@ -294,8 +313,8 @@ TEST_CASE("arguments: every path of the host's goes through the gate, with what 
                         {"--pid-file", PathUse::entry, "/p"}, {"--console-socket", PathUse::socket, "/s"}};
     for (const Row& row : rows) {
         CAPTURE(row.option);
-        const NamedPath* path = find_path(run, row.option);
-        REQUIRE(path != nullptr);
+        const std::optional<NamedPath> path = find_path(run, row.option);
+        REQUIRE(path);
         CHECK(path->use == row.use);
         CHECK(*path->value == row.value);
     }
@@ -304,14 +323,14 @@ TEST_CASE("arguments: every path of the host's goes through the gate, with what 
 
     // What is on the container's side is none of the host's.
     const Parsed out({"cp", "web:/etc/hosts", "./a:b"});
-    CHECK(find_path(out, "SOURCE") == nullptr);
+    CHECK_FALSE(find_path(out, "SOURCE"));
     REQUIRE(find_path(out, "TARGET"));
     CHECK(find_path(out, "TARGET")->use == PathUse::entry);
     CHECK(*find_path(out, "TARGET")->value == "./a:b");
     const Parsed in({"cp", "/tmp/a:b", "web:/x"});
     REQUIRE(find_path(in, "SOURCE"));
     CHECK(find_path(in, "SOURCE")->use == PathUse::source);
-    CHECK(find_path(in, "TARGET") == nullptr);
+    CHECK_FALSE(find_path(in, "TARGET"));
 }
 
 TEST_CASE("arguments: what the gate changes in a path is what the verb sees") {

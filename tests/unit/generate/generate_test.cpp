@@ -72,9 +72,10 @@ TEST_CASE("generate: limits become resources, rlimits and sizes") {
     CHECK(resources.cpu.period == 100000u);
     CHECK(resources.cpu.shares == 512u);
     CHECK(resources.pids_limit == 7);
-    CHECK(size_of(mount_at(spec, "/tmp")) + size_of(mount_at(spec, "/workspace")) == 40 << 20);
-    CHECK(size_of(mount_at(spec, "/dev/shm")) == 8 << 20);
-    CHECK(number_of(mount_at(spec, "/workspace"), "nr_inodes") == (30 << 20) / 4096 + 1024);
+    const uint64_t shared = size_of(mount_at(spec, "/dev/shm"));
+    CHECK(shared == 5 << 20);
+    CHECK(size_of(mount_at(spec, "/tmp")) + shared + size_of(mount_at(spec, "/workspace")) == 40 << 20);
+    CHECK(number_of(mount_at(spec, "/workspace"), "nr_inodes") == (25 << 20) / 4096 + 1024);
     CHECK(spec.root.readonly);
     CHECK(spec.process->no_new_privileges);
     CHECK(spec.process->user.uid == 1000);

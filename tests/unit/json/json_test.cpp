@@ -43,6 +43,79 @@ TEST_CASE("json: every kind of value is kept as what it is") {
     CHECK(root.find("s")->integer() == nullptr);
 }
 
+// A mark of the byte order in front of it means nothing, and makes a text one that is not plain.
+TEST_CASE("json: a plain text is read as any other is") {
+    const auto told = [](const std::string& text) {
+        const Result<Json> root = parse_json(text, "text");
+        return root ? json_text(*root) : "refused";
+    };
+    const std::string texts[] = {"{}",
+                                 "[]",
+                                 " [ ] ",
+                                 "{\"a\": [1, -1, 0, true, false, null, \"x\", {}]}\n",
+                                 "\"\"",
+                                 "0",
+                                 "-0",
+                                 "00",
+                                 "01",
+                                 "-01",
+                                 "-",
+                                 "1.",
+                                 "1.0",
+                                 "1e1",
+                                 "1E+1",
+                                 "+1",
+                                 ".5",
+                                 "999999999999999999",
+                                 "9999999999999999999",
+                                 "-999999999999999999",
+                                 "-9999999999999999999",
+                                 "123456789012345678901",
+                                 "[1,]",
+                                 "[,1]",
+                                 "[1 2]",
+                                 "{\"a\"}",
+                                 "{\"a\":}",
+                                 "{\"a\":1,}",
+                                 "{,}",
+                                 "{1:1}",
+                                 "{\"a\":1 \"b\":2}",
+                                 "[1",
+                                 "{\"a\":1",
+                                 "\"a",
+                                 "\"a\nb\"",
+                                 "\"\x7f\"",
+                                 "\"\\u0041\"",
+                                 "\"\\\"\"",
+                                 "\"\xc3\xa4\"",
+                                 "\"\xc3\"",
+                                 "tru",
+                                 "truex",
+                                 "nul",
+                                 "falsey",
+                                 "[true false]",
+                                 "1 1",
+                                 "{} {}",
+                                 "",
+                                 " ",
+                                 "\t\r\n1\t\r\n",
+                                 "\f1",
+                                 "[1]x",
+                                 "{\"a\":1,\"a\":2}",
+                                 "1-",
+                                 "1+1",
+                                 "--1",
+                                 "'a'",
+                                 "// 1\n1",
+                                 nested(128),
+                                 nested(129),
+                                 "\x01"};
+    for (const std::string& text : texts) {
+        CAPTURE(text);
+        CHECK(told(text) == told("\xef\xbb\xbf" + text));
+    }
+}
+
 TEST_CASE("json: members keep the order of the text") {
     const Json root = json(R"({"z": 1, "a": {"y": [{"c": 0, "b": 0}]}, "m": 3})");
     std::string order;

@@ -95,16 +95,16 @@ TEST_CASE("plan: who writes the id maps") {
 }
 
 TEST_CASE("plan: pinfold's own file is protected wherever the container could write it") {
-    CHECK(plan_of(small_spec()).protect_binary);
-    CHECK_FALSE(plan_of(user_namespace_spec(100000, 65536)).protect_binary);
-    CHECK(plan_of(user_namespace_spec(0, 65536)).protect_binary);
-    CHECK_FALSE(plan_of(user_namespace_spec(1000, 1), user_facts()).protect_binary);
+    CHECK(plan_of(small_spec()).process.protect_binary);
+    CHECK_FALSE(plan_of(user_namespace_spec(100000, 65536)).process.protect_binary);
+    CHECK(plan_of(user_namespace_spec(0, 65536)).process.protect_binary);
+    CHECK_FALSE(plan_of(user_namespace_spec(1000, 1), user_facts()).process.protect_binary);
     HostFacts own_build = user_facts();
     own_build.binary_owner = 1000;
-    CHECK(plan_of(user_namespace_spec(1000, 1), own_build).protect_binary);
+    CHECK(plan_of(user_namespace_spec(1000, 1), own_build).process.protect_binary);
     HostFacts loose = root_facts();
     loose.binary_mode = S_IFREG | 0757;
-    CHECK(plan_of(user_namespace_spec(100000, 65536), loose).protect_binary);
+    CHECK(plan_of(user_namespace_spec(100000, 65536), loose).process.protect_binary);
 }
 
 TEST_CASE("plan: a mount namespace of the container's own is needed") {

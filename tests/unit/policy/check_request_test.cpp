@@ -34,6 +34,26 @@ TEST_CASE("request: each limit is compared, and no limit is above all") {
     CHECK(violations(text, {{1, {}, 1, 1, 1}}) == Lines{"limits.memory_mb: unlimited is above 4096 (p.json)"});
 }
 
+TEST_CASE("request: ports are those that are listed, by address, and none without a list") {
+    const auto wish = [](const char* address, int port) {
+        SandboxRequest request;
+        request.ports = {{address, static_cast<uint16_t>(port)}};
+        return request;
+    };
+    CHECK(check_request({Policy()}, wish("0.0.0.0", 80)));
+    CHECK(violations("{}", wish("127.0.0.1", 0)) == Lines{"publish: '127.0.0.1:0' is not in an empty list (p.json)"});
+    const std::string listed = R"({"publish": ["127.0.0.1", "0.0.0.0:443", "[::0:1]:8000-8999"]})";
+    const auto allows = [&](const char* address, int port) { return violations(listed, wish(address, port)).empty(); };
+    for (const int port : {0, 1024, 65535}) CHECK(allows("127.0.0.1", port));
+    CHECK_FALSE(allows("127.0.0.1", 1023));
+    CHECK_FALSE(allows("127.0.0.2", 8080));
+    CHECK(allows("0.0.0.0", 443));
+    for (const int port : {0, 442, 444}) CHECK_FALSE(allows("0.0.0.0", port));
+    CHECK(allows("::1", 8000));
+    CHECK(allows("::1", 8999));
+    for (const int port : {0, 7999, 9000}) CHECK_FALSE(allows("::1", port));
+}
+
 TEST_CASE("request: network, number of sandboxes") {
     CHECK(violations(R"({"network": ["none"]})", {{}, "none"}).empty());
     CHECK(violations(R"({"network": ["none"]})", {{}, "host"}) == Lines{"network: 'host' is not in none (p.json)"});

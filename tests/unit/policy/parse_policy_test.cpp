@@ -19,7 +19,7 @@ bool says(const std::string& message, const std::string& words) { return message
 TEST_CASE("policy: every member is read") {
     const Policy policy = parse_policy(R"({
         "limits": {"cpu_cores": 1.5, "memory_mb": 4096, "disk_mb": 100, "max_processes": 64, "timeout_seconds": 60},
-        "network": ["none", "pasta"], "max_sandboxes": 8,
+        "network": ["none", "pasta"], "publish": ["127.0.0.1", "[::1]:80-90"], "max_sandboxes": 8,
         "profiles": ["default", "/etc/pinfold/own.json"], "allow_profile_files": false,
         "allowed_read_paths": ["/usr", "~/work/"], "allowed_write_paths": [], "forbidden_paths": ["/srv/*/keys"],
         "runtimes": ["runc"], "verbs": ["sandbox", "seccomp show"], "audit": "/var/log/pinfold/audit.log"})",
@@ -31,6 +31,7 @@ TEST_CASE("policy: every member is read") {
     CHECK(policy.limits.max_processes == 64);
     CHECK(policy.limits.timeout_seconds == 60);
     CHECK(policy.networks == std::vector<std::string>{"none", "pasta"});
+    CHECK(policy.publish == std::vector<std::string>{"127.0.0.1", "[::1]:80-90"});
     CHECK(policy.max_sandboxes == 8);
     CHECK(policy.profiles == std::vector<std::string>{"default", "/etc/pinfold/own.json"});
     CHECK(policy.allow_profile_files == false);
@@ -83,6 +84,15 @@ TEST_CASE("policy: what is no object, no JSON, or a limit of nothing is refused"
     CHECK(says(mistakes("{"), "p.json"));
     CHECK(says(mistakes(R"({"audit": "/a", "audit": "/b"})"), "audit"));
     CHECK(says(mistakes(R"({"limits": {"cpu_cores": 0}})"), "above 0"));
-    CHECK(says(mistakes(R"({"limits": null})"), "unknown, or null"));
+    CHECK(says(mistakes(R"({"limits": null})"), "limits: null"));
     CHECK(says(mistakes(R"({"verbs": ["sandbox", "seccomp"]})"), "verbs[1]: found \"seccomp\""));
+}
+
+TEST_CASE("policy: a port that makes no sense is a mistake") {
+    for (const char* wrong : {"8080", "localhost", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:9-8", "127.0.0.1:1-",
+                              "127.0.0.1:70000", "::1", "*", ""}) {
+        CAPTURE(wrong);
+        const std::string text = std::string(R"({"publish": ["127.0.0.1", ")") + wrong + "\"]}";
+        CHECK(says(mistakes(text.c_str()), "publish[1]"));
+    }
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/testing.hpp"
@@ -85,4 +86,27 @@ TEST_CASE("channel: the other side's death is an end, not an error") {
     REQUIRE(parent.send(Message::go));
     child.close();  // with the message unread
     CHECK_FALSE(parent.receive().value().has_value());
+}
+
+// In a container with CAP_SYS_PTRACE, somebody may take the channel of what was cloned, and be the first to speak.
+TEST_CASE("channel: what was cloned is ended and reaped, also where somebody else has spoken first") {
+    auto [parent, child] = Channel::make_pair().value();
+    REQUIRE(child.send(Message::born, ::getpid()));
+    REQUIRE(child.send(Message::ready));
+    int pidfd = -1;
+    const Result<pid_t> cloner = clone_into(0, -1, pidfd);
+    REQUIRE(cloner);
+    if (*cloner == 0) {
+        const auto cloned = clone_as_sibling(0, child, [] { ::pause(); });
+        ::_exit(cloned ? 0 : 1);
+    }
+    const UniqueFd held(pidfd);
+    const auto born = expect_born(parent, held.get());
+    REQUIRE_FALSE(born);
+    CHECK(born.error().message.find("somebody in the container spoke") != std::string::npos);
+    int status = -1;
+    CHECK(::waitpid(*cloner, &status, 0) == *cloner);
+    CHECK(status == 0);
+    CHECK(::waitpid(-1, nullptr, WNOHANG | __WALL) == -1);
+    CHECK(errno == ECHILD);
 }

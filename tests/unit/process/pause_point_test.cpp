@@ -2,7 +2,11 @@
 #include "process/pause_point.hpp"
 
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +14,7 @@
 #include <fstream>
 #include <functional>
 #include <sstream>
+#include <thread>
 
 #include "support/testing.hpp"
 
@@ -166,4 +171,28 @@ TEST_CASE("pause point: what a child says, or its end, comes instead of its wait
         CHECK((text == "seccomp: refused" || text == "the process ended while its rights were restricted"));
         CHECK(child.end() == 7);
     }
+}
+
+// Of whoever may trace the child, and has put its own in the place of that of the child.
+TEST_CASE("a peer gives up on a userfaultfd whose memory is for ever being changed") {
+    const size_t size = size_t(::sysconf(_SC_PAGESIZE));
+    const UniqueFd faults(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK)));
+    if (!faults) SKIP_TEST("userfaultfd is forbidden here");
+    uffdio_api api{.api = UFFD_API, .features = UFFD_FEATURE_EVENT_REMOVE, .ioctls = 0};
+    REQUIRE(::ioctl(faults.get(), UFFDIO_API, &api) == 0);
+    void* page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(page != MAP_FAILED);
+    const auto address = reinterpret_cast<uintptr_t>(page);
+    uffdio_register range{.range = {address, size}, .mode = UFFDIO_REGISTER_MODE_MISSING, .ioctls = 0};
+    REQUIRE(::ioctl(faults.get(), UFFDIO_REGISTER, &range) == 0);
+    // It waits until somebody has read of it.
+    std::thread remover([&] { ::madvise(page, size, MADV_DONTNEED); });
+    pollfd event{faults.get(), POLLIN, 0};
+    REQUIRE(::poll(&event, 1, -1) == 1);
+    const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+    const ChildMemory memory{::getpid(), self.get()};
+    CHECK_FALSE(memory.let_go_on({address, faults.get()}));
+    uffd_msg message;
+    CHECK(::read(faults.get(), &message, sizeof message) == ssize_t(sizeof message));
+    remover.join();
 }

@@ -117,8 +117,7 @@ public:
     }
 
 private:
-    [[noreturn]] static void run_payload(const Setup& setup, const Payload& payload, const SignalForwarder& signals,
-                                         const Pty& pty, int null) {
+    [[noreturn]] static void run_payload(const Setup& setup, const Payload& payload, const Pty& pty, int null) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         ::setsid();
         if (setup.terminal) {
@@ -129,7 +128,9 @@ private:
         }
         if (setup.report >= 0) ::dup2(setup.report, kReport);
         ::close_range(kReport + 1, ~0U, 0);
-        ::pthread_sigmask(SIG_SETMASK, &signals.original_mask(), nullptr);
+        sigset_t none;
+        ::sigemptyset(&none);
+        ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
         ::_exit(payload());
     }
 
@@ -153,7 +154,7 @@ private:
         setup.before_clone();
         const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
         const pid_t child = ::fork();
-        if (child == 0) run_payload(setup, payload, *signals, pty, null);
+        if (child == 0) run_payload(setup, payload, pty, null);
         pty.slave.reset();
         if (::write(ready, &child, sizeof child) != ssize_t(sizeof child)) return kBroken;
         Supervision what;

@@ -8,11 +8,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <functional>
 #include <future>
 #include <thread>
 
+#include "base/fs.hpp"
+#include "base/strings.hpp"
 #include "support/testing.hpp"
 
 using namespace pinfold;
@@ -65,9 +70,24 @@ private:
 // Until the kernel says that nobody is left who could call.
 void serve_all(Denials& denials) {
     while (denials.fd() >= 0) {
-        pollfd slot{denials.fd(), POLLIN, 0};
-        if (::poll(&slot, 1, -1) == 1) denials.serve(slot.revents);
+        pollfd slots[] = {{denials.fd(), POLLIN, 0}, {denials.timer(), POLLIN, 0}};
+        if (::poll(slots, 2, -1) < 1) continue;
+        if (slots[0].revents != 0) denials.serve(slots[0].revents);
+        if (slots[1].revents != 0) denials.answer_waiting();
     }
+}
+
+uint64_t count_of(const Denials& denials, std::string_view name) {
+    for (const DeniedCall& call : denials.take()) {
+        if (call.name == name) return call.count;
+    }
+    return 0;
+}
+
+// Whether the thread sleeps, which one that makes one call after the other does in that call alone.
+bool sleeps(pid_t thread) {
+    const Result<std::string> text = read_file(concat("/proc/self/task/", thread, "/stat"));
+    return thread != 0 && text && text->find(") S ") != std::string::npos;
 }
 
 int code_of(long number, const char* path) { return ::syscall(number, path, 0) == 0 ? 0 : errno; }
@@ -125,6 +145,36 @@ TEST_CASE("denials: each call is counted and answered with the profile's own err
     CHECK(calls[0].program == "caller");
     CHECK(calls[1].name == "chroot");
     CHECK(calls[1].count == 1);
+}
+
+TEST_CASE("denials: after a flood answers come later, but all that wait are counted at once") {
+    NEEDS_LISTENERS();
+    constexpr uint64_t kFlood = 20000;
+    std::array<std::atomic<pid_t>, 30> threads{};
+    std::atomic<int> answered = 0;
+    Caller caller([&] {
+        for (uint64_t i = 0; i < kFlood; ++i) ::syscall(SYS_umount2, "/nowhere", 0);
+        std::vector<std::thread> callers;
+        for (std::atomic<pid_t>& thread : threads) {
+            callers.emplace_back([&] {
+                thread = ::gettid();
+                if (code_of(SYS_chroot, "/nowhere") == EACCES) ++answered;
+            });
+        }
+        for (std::thread& one : callers) one.join();
+    });
+    Result<Denials> denials =
+        Denials::create(caller.listener(), filter(SECCOMP_RET_ERRNO | EACCES, SECCOMP_RET_ERRNO | EXDEV));
+    REQUIRE(denials);
+    pollfd slot{denials->fd(), POLLIN, 0};
+    while (count_of(*denials, "umount2") < kFlood) {
+        if (::poll(&slot, 1, -1) == 1) denials->serve(slot.revents);
+    }
+    while (!std::ranges::all_of(threads, [](const auto& thread) { return sleeps(thread); })) std::this_thread::yield();
+    if (::poll(&slot, 1, 0) == 1) denials->serve(slot.revents);  // none is left where the last turn took them all
+    CHECK(count_of(*denials, "chroot") == threads.size());
+    serve_all(*denials);
+    CHECK(answered == int(threads.size()));
 }
 
 TEST_CASE("denials: without calls there is nothing to tell") {

@@ -82,3 +82,19 @@ TEST_CASE("languages: an unknown one is answered with those that there are") {
     CHECK_FALSE(find_language(""));
     CHECK_FALSE(find_language("Python"));
 }
+
+TEST_CASE("languages: a version is the first number with a dot in it") {
+    struct Case {
+        const char* printed;
+        const char* version;
+    };
+    for (const Case& one :
+         {Case{"mawk 1.3.4 20200120\nCopyright 2008", "1.3.4"},
+          Case{"GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)", "5.2.15"},
+          Case{"Python 3.11.2\n", "3.11.2"}, Case{"v20.20.2", "20.20.2"},
+          Case{"ruby 3.1.2p20 (2022-04-12 revision 4491bb740a)", "3.1.2"}, Case{"Rscript (R) version 4.2.2.", "4.2.2"},
+          Case{"in 2022, release 7", ""}, Case{"", ""}}) {
+        CAPTURE(one.printed);
+        CHECK(version_in(one.printed) == one.version);
+    }
+}

@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include <functional>
+#include <system_error>
+#include <thread>
 
+#include "base/clock.hpp"
 #include "pinfold/unique_fd.hpp"
 #include "support/testing.hpp"
 
@@ -86,4 +89,34 @@ TEST_CASE("memory watch: who may not see what a process has mapped counts all of
     const Kept kept;
     CHECK(kept.measured_by(0) >= kShared);
     CHECK(kept.measured_by(65534) >= kShared);
+}
+
+TEST_CASE("memory: a process whose threads begin and end without end holds up nobody who looks at it") {
+    const Pipe ready;
+    const pid_t sandbox_init = start([&] {
+        start([&] {
+            const std::function<void()> churn = [&churn] {
+                ::usleep(200);
+                try {
+                    std::thread(churn).detach();
+                } catch (const std::system_error&) {
+                    ::_exit(1);
+                }
+            };
+            for (int i = 0; i < 100; ++i) churn();
+            if (::write(ready.to.get(), "r", 1) == 1) ::pause();
+        });
+        ::pause();
+    });
+    char byte = 0;
+    REQUIRE(::read(ready.from.get(), &byte, 1) == 1);
+    std::optional<MemoryWatch> watch = MemoryWatch::create({}, sandbox_init, UINT64_MAX);
+    REQUIRE(watch);
+    const int64_t begin = monotonic_ns();
+    CHECK(watch->measure() > 0);
+    const double each = double(monotonic_ns() - begin) / 1e9;
+    CHECK_MESSAGE(each < 0.5, each, " s");
+    CHECK(watch->measure(monotonic_ns()) == 0);  // its time is over
+    ::kill(sandbox_init, SIGKILL);
+    ::waitpid(sandbox_init, nullptr, 0);
 }

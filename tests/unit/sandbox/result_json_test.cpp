@@ -23,9 +23,15 @@ SandboxResult full_result() {
     result.written_bytes = 4;
     result.oom_kills = 1;
     result.denied = {{"mount", 7, {1, 0xffffffffffffffff, 3, 4, 5, 6}, "a \"program\""}};
-    result.limits = {{"memory_mb", "512", "cgroup2", "536870912"}, {"cpu_cores", "1", "", ""}};
+    result.stopped_by = "memory_mb";
+    result.limits = {{"memory_mb", "512", "cgroup2", "536870912", 3},
+                     {"cpu_cores", "0.5", "", ""},
+                     {"network_enabled", "false", "namespace", "net:[1]"}};
+    result.receipt_sha256 = "00ff";
     result.receipt = {{"no_new_privs", "1", "0", false}};
     result.landlock_abi = 4;
+    result.copy_failures = {{"out/*", "/srv/out", "too large", "hint"}, {"none", "here", "is not there", ""}};
+    result.published = {{"127.0.0.1", 40321, 80}, {"::1", 65535, 1}};
     result.error = "\"stdout\": \"\", \"stderr\": \"\"";  // as a member of the document looks
     result.hint = "hint";
     return result;
@@ -74,8 +80,22 @@ TEST_CASE("result: what is written is read back, all of it") {
     REQUIRE(got->denied);
     CHECK(got->denied->at(0).arguments[1] == UINT64_MAX);
     CHECK(got->denied->at(0).program == "a \"program\"");
+    CHECK(got->stopped_by == "memory_mb");
+    CHECK(got->limits.at(0).value == "536870912");
+    CHECK(got->limits.at(0).hit == 3);
     CHECK(got->limits.at(1).enforced_by.empty());
+    CHECK(got->limits.at(1).asked == "0.5");
+    CHECK_FALSE(got->limits.at(1).hit);
+    CHECK(got->limits.at(2).asked == "false");
+    CHECK(got->limits.at(2).value == "net:[1]");
+    CHECK(got->receipt_sha256 == "00ff");
     CHECK_FALSE(got->receipt.at(0).holds);
+    CHECK(got->copy_failures.at(0).destination == "/srv/out");
+    CHECK(got->copy_failures.at(1).hint.empty());
+    REQUIRE(got->published.size() == 2);
+    CHECK(got->published.at(0).host == 40321);
+    CHECK(got->published.at(1).address == "::1");
+    CHECK(got->published.at(1).inside == 1);
     CHECK(got->error == sent.error);
 }
 

@@ -67,14 +67,49 @@ uint32_t answer(const Seccomp& profile, const std::string& name) {
 TEST_CASE("limits: root's are the group's alone, and the sandbox init counts as one process more") {
     SandboxJob job;
     job.limits.max_processes = 20;
-    const Spec spec = fallen_back(job, HostFacts());
+    HostFacts root;
+    root.cgroup.v1 = {{"cpu", "/cpu"}, {"memory", "/memory"}, {"pids", "/pids"}};
+    const Spec spec = fallen_back(job, root);
     CHECK(spec.linux_.resources.pids_limit == 21);
     REQUIRE(find(spec, "RLIMIT_NPROC"));
-    CHECK(find(spec, "RLIMIT_NPROC")->soft == 21);
-    CHECK(find(spec, "RLIMIT_NPROC")->hard == 21);
+    CHECK(find(spec, "RLIMIT_NPROC")->soft == 22);  // the group's comes first, which counts
+    CHECK(find(spec, "RLIMIT_NPROC")->hard == 22);
     CHECK(spec.linux_.resources.memory.limit == int64_t(job.limits.memory_mb * kMegabyte));
     CHECK_FALSE(find(spec, "RLIMIT_DATA"));
     CHECK_FALSE(find(spec, "RLIMIT_CPU"));
+}
+
+TEST_CASE("limits: root without controllers is held as a normal user is, and refused what that is") {
+    SandboxJob job;
+    const Spec spec = fallen_back(job, HostFacts());
+    CHECK_FALSE(spec.linux_.resources.memory.limit);
+    CHECK_FALSE(spec.linux_.resources.pids_limit);
+    CHECK(find(spec, "RLIMIT_DATA"));
+    job.require_cgroup = true;
+    Spec strict = generate(job.limits, {});
+    CHECK_FALSE(fall_back_to_rlimits(job, HostFacts(), strict));
+    job.require_cgroup = false;
+    job.must_hold = {"cpu_cores"};
+    CHECK_FALSE(fall_back_to_rlimits(job, HostFacts(), strict));
+}
+
+TEST_CASE("limits: processors that nobody can hold are an error, where they were asked for and not allowed to go") {
+    const auto fallen = [](const SandboxJob& job) {
+        Spec spec = generate(job.limits, {});
+        return fall_back_to_rlimits(job, normal_user(), spec);
+    };
+    SandboxJob job;
+    CHECK(fallen(job));
+    job.must_hold = {"cpu_cores"};
+    REQUIRE_FALSE(fallen(job));
+    CHECK(fallen(job).error().hint.find("--allow-unenforced cpu_cores") != std::string::npos);
+    job.must_hold.clear();
+    job.limits.cpu_cores = 0.5;
+    CHECK_FALSE(fallen(job));
+    job.allow_unenforced = {"cpu_cores"};
+    CHECK(fallen(job));
+    job.allow_unenforced = {"memory_mb"};
+    CHECK_FALSE(fallen(job));
 }
 
 TEST_CASE("limits: without any controller, rlimits take over what they can, and the groups' are asked for no more") {

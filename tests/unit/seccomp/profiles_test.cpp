@@ -128,4 +128,82 @@ TEST_CASE("profiles: errors name the file and the place in it") {
               .starts_with("mine.json: flags[0]: found \"PINFOLD_REPORT_DENIALS\", allowed: "));
 }
 
+// As in Docker's and Podman's files, for a program without capabilities.
+TEST_CASE("profiles: a rule with conditions holds where they are met") {
+    const auto with = [](const std::string& conditions) {
+        const ProfileFile file(
+            R"({"extends": "default", "syscalls": [{"names": ["unshare"], "action": "SCMP_ACT_ALLOW", )" + conditions +
+            "}]}");
+        return verdict(compiled(file.parsed()), call("unshare", {0x10000000}));
+    };
+    const std::string other = seccomp_arch_native() == SCMP_ARCH_X86_64 ? "arm64" : "amd64";
+    const std::string own = seccomp_arch_native() == SCMP_ARCH_X86_64 ? "amd64" : "arm64";
+    CHECK(with(R"("includes": {}, "excludes": null)") == kAllow);
+    CHECK(with(R"("includes": {"caps": ["CAP_SYS_ADMIN"]})") == answers(EPERM));
+    CHECK(with(R"("excludes": {"caps": ["CAP_SYS_ADMIN"]})") == kAllow);
+    CHECK(with(R"("includes": {"arches": [")" + other + R"("]})") == answers(EPERM));
+    CHECK(with(R"("includes": {"arches": [")" + other + R"(", ")" + own + R"("]})") == kAllow);
+    CHECK(with(R"("excludes": {"arches": [")" + own + R"("]})") == answers(EPERM));
+    CHECK(with(R"("includes": {"minKernel": "4.8"})") == kAllow);
+    CHECK(with(R"("includes": {"minKernel": "4294967295.0"})") == answers(EPERM));
+    CHECK(with(R"("excludes": {"minKernel": "4.8"})") == answers(EPERM));
+    CHECK(with(R"("includes": {"minKernel": "4.8", "caps": ["CAP_BPF"]})") == answers(EPERM));
+}
+
+TEST_CASE("profiles: a condition that is not understood is refused by its place") {
+    const auto with = [](const std::string& conditions) {
+        return ProfileFile(R"({"extends": "default", "syscalls": [{"names": ["bpf"], "action": "SCMP_ACT_ALLOW", )" +
+                           conditions + "}]}")
+            .failure();
+    };
+    CHECK(with(R"("includes": {"caps": ["CAP_SYS_ADMN"]})")
+              .starts_with("mine.json: syscalls[0].includes.caps[0]: found \"CAP_SYS_ADMN\", allowed: a capability"));
+    CHECK(with(R"("excludes": {"arches": ["x86_64"]})")
+              .starts_with("mine.json: syscalls[0].excludes.arches[0]: found \"x86_64\", allowed: amd64, "));
+    CHECK(with(R"("excludes": {"minKernel": "4"})")
+              .starts_with("mine.json: syscalls[0].excludes.minKernel: found \"4\", allowed: a version"));
+    CHECK(with(R"("includes": {"maxKernel": "4.8"})") == "mine.json: syscalls[0].includes.maxKernel: unknown");
+    CHECK(with(R"("includes": ["CAP_BPF"])").starts_with("mine.json: syscalls[0].includes: found an array, allowed: "));
+}
+
+TEST_CASE("profiles: what files of Docker and Podman say otherwise than the specification") {
+    const Seccomp profile =
+        ProfileFile(R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 38, "defaultErrno": "ENOSYS",
+        "comment": "", "archMap": [{"architecture": "SCMP_ARCH_X86_64", "subArchitectures": ["SCMP_ARCH_X86"]},
+                                   {"architecture": "SCMP_ARCH_AARCH64", "subArchitectures": ["SCMP_ARCH_ARM"]}],
+        "syscalls": [{"name": "getpid", "action": "SCMP_ACT_ALLOW", "args": null, "comment": "mine"},
+                     {"names": ["getppid"], "action": "SCMP_ACT_ERRNO", "errno": "EACCES", "args": []},
+                     {"names": ["gettid"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1, "errno": "EPERM"}]})")
+            .parsed();
+    CHECK(profile.architectures.size() == 2);
+    const SeccompFilter filter = compiled(profile);
+    CHECK(verdict(filter, call("getpid")) == kAllow);
+    CHECK(verdict(filter, call("getppid")) == answers(EACCES));
+    CHECK(verdict(filter, call("gettid")) == answers(EPERM));
+    CHECK(verdict(filter, call("unshare")) == answers(ENOSYS));
+    const auto failure = [](const std::string& more) {
+        return ProfileFile(R"({"defaultAction": "SCMP_ACT_ERRNO", )" + more + "}").failure();
+    };
+    CHECK(failure(R"("defaultErrnoRet": 1, "defaultErrno": "ENOSYS")") ==
+          "mine.json: defaultErrno: ENOSYS is 38, not 1");
+    CHECK(failure(R"("defaultErrno": "ENOSUCH")").starts_with("mine.json: defaultErrno: found \"ENOSUCH\", allowed: "));
+    CHECK(failure(R"("architectures": ["SCMP_ARCH_X86"], "archMap": [{"architecture": "SCMP_ARCH_X86_64"}])")
+              .starts_with("mine.json: archMap: excludes architectures"));
+}
+
+TEST_CASE("profiles: a misspelt property is refused, wherever it is") {
+    CHECK(ProfileFile(R"({"extends": "default", "syscals": []})").failure() == "mine.json: syscals: unknown");
+    CHECK(ProfileFile(R"({"linux": {"seccomp": {"defaultAction": "SCMP_ACT_ERRNO", "Syscalls": []}}})").failure() ==
+          "mine.json: linux.seccomp.Syscalls: unknown");
+    CHECK(ProfileFile(R"({"extends": "default", "syscalls": [
+              {"names": ["read"], "action": "SCMP_ACT_ERRNO", "arg": [], "args": [
+                  {"index": 0, "value": 1, "op": "SCMP_CMP_EQ", "valuetwo": 7}]}]})")
+              .failure() ==
+          "mine.json: 2 problems\n  syscalls[0].arg: unknown\n  syscalls[0].args[0].valuetwo: unknown");
+    const ProfileFile file(R"({"extends": "./mine.json"})");
+    const Result<Seccomp> other = find_profile(file.path());
+    REQUIRE_FALSE(other);
+    CHECK(other.error().hint.find("no other file") != std::string::npos);
+}
+
 }  // namespace pinfold::testing

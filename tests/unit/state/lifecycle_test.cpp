@@ -38,8 +38,9 @@ TEST_CASE("lifecycle: each operation is legal in these states and in no other") 
 TEST_CASE("lifecycle: engines find their words, users a hint") {
     const ContainerState stopped{.record = {.id = "web"}, .status = Status::stopped};
     CHECK(check_operation(Operation::kill, stopped).error().message == "container not running: 'web' is stopped");
-    const ContainerState running{.record = {.id = "web"}, .status = Status::running};
-    CHECK(check_operation(Operation::remove, running).error().hint == "stop it first, or use --force");
+    const ContainerState half_made{.record = {.id = "web"}, .status = Status::creating};
+    CHECK(check_operation(Operation::start, half_made).error().hint.find("pinfold delete --force") !=
+          std::string::npos);
     const ContainerState paused{.record = {.id = "web"}, .status = Status::paused};
     CHECK(check_operation(Operation::exec, paused).error().hint == "resume it first, or use --ignore-paused");
 }
