@@ -238,11 +238,17 @@ Object reach_first_command(const Arguments& arguments) {
     return success().add("met", caught.met).add("reached", reached);
 }
 
-// As the first process: all but itself.
+// As the first process: all but itself, as long as they are still on their way to a program. Who has become one may go
+// on: it would have no signal that is sent to it.
 Object stop_others_command(const Arguments& /*arguments*/) {
     std::printf("READY\n");
     std::fflush(stdout);
-    for (;;) ::kill(-1, SIGSTOP);
+    for (;;) {
+        ::kill(-1, SIGSTOP);
+        for (const std::string& name : names_in("/proc")) {
+            if (!is_stranger("/proc/" + name)) ::kill(std::stoi(name), SIGCONT);
+        }
+    }
 }
 
 // As the first process: who is traced, and has ended, is nobody else's to wait for until its tracer has done so.
