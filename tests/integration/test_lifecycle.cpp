@@ -33,8 +33,7 @@ Ended create(const Bundle& bundle, const std::vector<std::string>& more = {}) {
 TEST_CASE("lifecycle: created, running, stopped, gone") {
     NEEDS_ROOT();
     Bundle bundle;
-    bundle.probe_each({{"write", "/data/ran", "yes"}, {"wait-signal"}});
-    write_text(bundle.rootfs() / "data/ran", "no");
+    bundle.probe_each({{"create", "/data/ran", "yes"}, {"wait-signal"}});
     const Container container(bundle, Container::As::created);
     CHECK(read_text(bundle.host() / "container.pid") == std::to_string(container.pid()));
     const json created = json::parse(container.must({"state", bundle.id()}));
@@ -42,15 +41,15 @@ TEST_CASE("lifecycle: created, running, stopped, gone") {
     CHECK(created["pid"] == container.pid());
     CHECK(created["id"] == bundle.id());
     CHECK(created["bundle"] == bundle.path().string());
-    CHECK(read_text(bundle.rootfs() / "data/ran") == "no");
+    CHECK_FALSE(fs::exists(bundle.rootfs() / "data/ran"));
     container.must({"start", bundle.id()});
     CHECK(container.status() == "running");
+    CHECK(await_file(bundle.rootfs() / "data/ran") == "yes");
     container.must({"kill", bundle.id(), "KILL"});
     container.await_end();
     const json stopped = json::parse(container.must({"state", bundle.id()}));
     CHECK(stopped["status"] == "stopped");
     CHECK(stopped["pid"] == 0);
-    CHECK(read_text(bundle.rootfs() / "data/ran") == "yes");
     container.must({"delete", bundle.id()});
     CHECK_FALSE(exists(bundle));
 }
