@@ -365,16 +365,25 @@ Result<void> SystemdScope::remove() {
     const Result<void> killed = write_file_at(AT_FDCWD, directory() + "/cgroup.kill", "1");
     if (!killed && !has_vanished(killed.error())) return Error(killed.error()).within(step);
     if (await_removal(directory(), kCollecting)) return {};
-    TRY_IN(step, ask("stop", {}));  // one that is gone is stopped
-    if (await_removal(directory(), kStopping)) return {};
-    return plain_error(concat(step, ": systemd has stopped ", place_.scope, ", but the group is still there"));
+    return stop(step);
 }
 
 Result<void> SystemdScope::remove_empty() {
+    const std::string step = "remove " + name();
     // Of a start that was killed, the first process and whoever asked systemd for the scope may still be on their way
     // out.
     if (await_removal(directory(), kStopping)) return {};
-    return plain_error(concat("remove ", name(), ": something still runs in it"));
+    const Result<std::string> events = read_control(AT_FDCWD, directory() + "/cgroup.events");
+    if (!events && has_vanished(events.error())) return {};
+    if (!events || has_event(*events, "populated")) return plain_error(step + ": something still runs in it");
+    // Of a process that had ended before it was put there, systemd hears no end, and the scope would stay for ever.
+    return stop(step);
+}
+
+Result<void> SystemdScope::stop(const std::string& step) const {
+    TRY_IN(step, ask("stop", {}));  // one that is gone is stopped
+    if (await_removal(directory(), kStopping)) return {};
+    return plain_error(concat(step, ": systemd has stopped ", place_.scope, ", but the group is still there"));
 }
 
 }  // namespace pinfold

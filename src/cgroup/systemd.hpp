@@ -56,6 +56,7 @@ protected:
 
 private:
     Result<void> ask(const char* verb, const std::vector<std::string>& properties) const;
+    Result<void> stop(const std::string& step) const;
     Result<void> refuse_frozen_slice() const;
     Result<void> check_path(pid_t pid) const;
 };
