@@ -236,7 +236,7 @@ void TrampolineImage::say(const std::string& packet) {
 }
 
 void TrampolineImage::skip_on_zero(int calls) {
-    calls_[count_ - 1].on_zero = static_cast<uint64_t>(calls * static_cast<int>(sizeof(Call)));
+    calls_[count_ - 1].on_zero = static_cast<uint64_t>(calls * static_cast<int64_t>(sizeof(Call)));
 }
 
 void TrampolineImage::execute(const std::string& path) { call(SYS_execve, {add(path.c_str(), path.size() + 1)}, path); }

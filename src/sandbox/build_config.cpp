@@ -392,6 +392,27 @@ Result<void> check_env(const std::vector<std::string>& env) {
     return {};
 }
 
+Result<void> take_kept(const SandboxJob& job, const Policies& policies, bool can_map, JobConfig& config) {
+    const KeptOwner owner = TRY(kept_owner());
+    config.kept = TRY(KeptFiles::take(job.keep_files, policies, owner));
+    TRY(config.kept->forget_script(job.script_name));
+    return show_kept(can_map, config);
+}
+
+void set_up_init(const SandboxJob& job, bool stays, JobConfig& config) {
+    SandboxInitPlan& init = config.sandbox_init;
+    init.waits = !job.copy_in.empty() || !job.copy_out.empty() || !job.secrets.empty() || !job.cwd.empty() ||
+                 !job.publish.empty() || job.network == Network::pasta || config.kept;
+    if (!job.script_name.empty()) init.script_path = concat(kWorkspace, '/', job.script_name);
+    init.script = job.script;
+    // With a command, a monitor stays with it; without one there is nothing to tell, and nobody who has to live for it.
+    init.payload = !stays || !config.spec.process->args.empty();
+    init.alone = !init.payload;
+    if (init.alone) init.lifetime = job.lifetime;
+    else if (stays) init.deadline = job.lifetime;
+    else init.deadline = timeout_of(job);
+}
+
 }  // namespace
 
 std::string profile_of(const SandboxJob& job) {
@@ -454,24 +475,9 @@ Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, 
     if (job.writable_root) TRY(give_root(options.user, can_map, config));
     TRY(add_binds(binds, policies, can_map, config));
     if (scratch) TRY(move_to_disk(*scratch, config));
-    if (!job.keep_files.empty()) {
-        const KeptOwner owner = TRY(kept_owner());
-        config.kept = TRY(KeptFiles::take(job.keep_files, policies, owner));
-        TRY(config.kept->forget_script(job.script_name));
-        TRY(show_kept(can_map, config));
-    }
+    if (!job.keep_files.empty()) TRY(take_kept(job, policies, can_map, config));
     config.spec.linux_.seccomp = profile_beside_binds(job, std::move(*config.spec.linux_.seccomp));
-    config.sandbox_init.waits = !job.copy_in.empty() || !job.copy_out.empty() || !job.secrets.empty() ||
-                                !job.cwd.empty() || !job.publish.empty() || job.network == Network::pasta ||
-                                config.kept;
-    if (!job.script_name.empty()) config.sandbox_init.script_path = concat(kWorkspace, '/', job.script_name);
-    config.sandbox_init.script = job.script;
-    // With a command, a monitor stays with it; without one there is nothing to tell, and nobody who has to live for it.
-    config.sandbox_init.payload = !stays || !config.spec.process->args.empty();
-    config.sandbox_init.alone = !config.sandbox_init.payload;
-    if (config.sandbox_init.alone) config.sandbox_init.lifetime = job.lifetime;
-    else if (stays) config.sandbox_init.deadline = job.lifetime;
-    else config.sandbox_init.deadline = timeout_of(job);
+    set_up_init(job, stays, config);
     return config;
 }
 

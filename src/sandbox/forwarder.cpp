@@ -205,9 +205,9 @@ public:
 private:
     void prepare();
     void accept_from(const Listener& listener);
-    void serve(Connection& connection, const pollfd& host, const pollfd& inside);
+    void serve(Connection& one, const pollfd& host, const pollfd& inside);
     void begin_to_end();
-    bool is_done(const Connection& connection) const;
+    bool is_done(const Connection& one) const;
     int patience() const;
     bool accepts() const { return give_up_at_ == 0 && used_ < connections_.size() && monotonic_ns() >= accepts_from_; }
 

@@ -13,9 +13,9 @@ struct EndOfStart {
     bool trampoline = false;  // is executed, and executes the program
 };
 
-// What is left to do when a process is about to be seen by others (after FilterTime::early in process/payload_steps.hpp):
-// to clone itself, to hear from its parent, to take its limits, its terminal and its rights, and to execute its
-// program.
+// What is left to do when a process is about to be seen by others (after FilterTime::early in
+// process/payload_steps.hpp): to clone itself, to hear from its parent, to take its limits, its terminal and its
+// rights, and to execute its program.
 bool allows_end_of_start(std::span<const sock_filter> program, EndOfStart end = {});
 
 }  // namespace pinfold
