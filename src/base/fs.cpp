@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -140,11 +141,18 @@ Result<std::string> read_regular(const std::string& path, size_t most) {
     return read_at_most(file.get(), told_name(path), most);
 }
 
+// A stream of the caller's may not block, as whoever made it likes, and be full: then its reader is waited for.
 Result<void> write_all(int fd, std::string_view bytes, std::string_view name) {
     while (!bytes.empty()) {
         const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-        if (written < 0 && errno != EINTR) return errno_error(concat("write ", name));
-        if (written > 0) bytes.remove_prefix(size_t(written));
+        if (written < 0 && errno == EAGAIN) {
+            pollfd slot{fd, POLLOUT, 0};
+            if (::poll(&slot, 1, -1) < 0 && errno != EINTR) return errno_error(concat("wait to write ", name));
+        } else if (written < 0 && errno != EINTR) {
+            return errno_error(concat("write ", name));
+        } else if (written > 0) {
+            bytes.remove_prefix(size_t(written));
+        }
     }
     return {};
 }

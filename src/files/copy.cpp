@@ -173,10 +173,11 @@ Result<CopySummary> copy_out(const InsideOf& container, const std::string& insid
 Result<CopySummary> copy_out(const InsideOf& container, const std::string& inside, int host_directory,
                              const std::string& name, const CopyLimits& limits, CopySession* session) {
     const OwnFds own = TRY(OwnFds::open());
-    const Place place{TRY(own.reopen(host_directory, O_PATH | O_DIRECTORY)), name};
+    const bool into = name.ends_with('/');
+    const Place place{TRY(own.reopen(host_directory, O_PATH | O_DIRECTORY)), last_name(name), into, into};
     Helper helper = TRY(start_inside(container, sender_of(inside, Wanted::anything, limits)));
     if (session != nullptr) helper.stream.give_up_at(session->deadline, session->interrupt);
-    return receive_tree(place, "", limits, own, helper.stream, session);
+    return receive_tree(place, into ? last_name(inside) : "", limits, own, helper.stream, session);
 }
 
 Result<CopySummary> stream_in(const InsideOf& container, int from, const std::string& inside,

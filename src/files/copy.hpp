@@ -32,7 +32,7 @@ struct OpenedSource {
 Result<CopySummary> copy_in(const InsideOf& container, const OpenedSource& source, const std::string& inside,
                             const CopyLimits& limits, const CopySession& session = {});
 // ... and a directory, in which the copy gets this name. If it has a directory of that name, a tree is merged into
-// that.
+// that. With a slash behind it, it is that of a directory, into which a file goes.
 Result<CopySummary> copy_out(const InsideOf& container, const std::string& inside, int host_directory,
                              const std::string& name, const CopyLimits& limits, CopySession* session = nullptr);
 

@@ -298,10 +298,14 @@ Error set_id_refusal(std::string_view path) {
 
 using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
-// What is between the top and a place below it, by its names and as held directories: no path is too long for that.
+// What is between the top and a place below it, by its names and as held directories: no path is too long for that. Of
+// very many only the deepest are held. The others are found again from below.
 struct Level {
-    Directory stream;
+    Directory stream;  // none: not held
     std::string name;
+    dev_t device = 0;  // of one that is not held, which directory it is, and how far it was read
+    ino_t inode = 0;
+    long place = 0;
 };
 
 std::string path_of(const std::vector<Level>& levels, const char* name) {
@@ -324,9 +328,40 @@ Result<Directory> open_level(int parent, const char* name, uid_t owner) {
     return Directory(stream, ::closedir);
 }
 
+Result<void> let_go(Level& level) {
+    struct stat info {};
+    if (::fstat(::dirfd(level.stream.get()), &info) != 0) return errno_error("stat");
+    level.device = info.st_dev;
+    level.inode = info.st_ino;
+    level.place = ::telldir(level.stream.get());
+    level.stream.reset();
+    return {};
+}
+
+Result<void> enter(std::vector<Level>& levels, Directory stream, const char* name) {
+    constexpr size_t kHeld = 64;
+    levels.push_back({std::move(stream), name});
+    if (levels.size() <= kHeld) return {};
+    Level& highest = levels[levels.size() - 1 - kHeld];
+    return highest.stream ? let_go(highest) : Result<void>();
+}
+
+Result<void> leave(std::vector<Level>& levels) {
+    const Level below = std::move(levels.back());
+    levels.pop_back();
+    if (levels.empty() || levels.back().stream) return {};
+    Level& level = levels.back();
+    level.stream = TRY(open_level(::dirfd(below.stream.get()), "..", ::geteuid()));
+    struct stat info {};
+    const bool is_same = level.stream && ::fstat(::dirfd(level.stream.get()), &info) == 0 &&
+                         info.st_dev == level.device && info.st_ino == level.inode;
+    if (!is_same) return plain_error(concat(quoted(path_of(levels, "")), " was moved while it was looked at"));
+    ::seekdir(level.stream.get(), level.place);
+    return {};
+}
+
 // What one entry is: a directory is gone into next.
 Result<void> check_entry(std::vector<Level>& levels, const char* name) {
-    constexpr size_t kDeepest = 128;
     const int parent = ::dirfd(levels.back().stream.get());
     const UniqueFd entry(::openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat info {};
@@ -336,12 +371,8 @@ Result<void> check_entry(std::vector<Level>& levels, const char* name) {
     }
     if (TRY(lends_rights(entry.get(), info))) return set_id_refusal(path_of(levels, name));
     if (!S_ISDIR(info.st_mode)) return {};
-    if (levels.size() > kDeepest)
-        return plain_error(concat("more than ", kDeepest, " directories below each other: they are not all looked at"))
-            .with_hint("bind a part of it, or show it by --ro-bind");
     Directory stream = TRY(open_level(parent, name, info.st_uid));
-    if (stream) levels.push_back({std::move(stream), name});
-    return {};
+    return stream ? enter(levels, std::move(stream), name) : Result<void>();
 }
 
 }  // namespace
@@ -361,7 +392,7 @@ Result<void> check_no_set_id(int fd) {
         const dirent* entry = ::readdir(levels.back().stream.get());
         if (entry == nullptr && errno != 0) return errno_error("read a directory");
         const std::string_view name = entry == nullptr ? "" : entry->d_name;
-        if (entry == nullptr) levels.pop_back();
+        if (entry == nullptr) TRY(leave(levels));
         else if (name != "." && name != ".." && entry->d_type != DT_LNK) TRY(check_entry(levels, entry->d_name));
     }
     return {};

@@ -125,6 +125,7 @@ Result<std::string> start(const SandboxJob& job, const SandboxSetting& setting) 
     NetworkHelpers network;
     RunningContainer running = TRY(launch_job(job, prepared, launch_options(job, prepared, setting, network), signals));
     TRY(keep_job(job, *running.state));
+    TRY(running.state->forget_last_end());
     running.state->unlock();
     running.commit();
     network.release();

@@ -124,12 +124,23 @@ Result<UniqueFd> open_directory(int parent, const char* name) {
     return open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
+// One that a sandbox has, which may have closed it to everybody. Only who may write above it could have put something
+// else in its place.
+Result<UniqueFd> open_shown(int parent, const char* name) {
+    struct stat info {};
+    const bool is_closed = ::fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode) &&
+                           (info.st_mode & 0700) != 0700;
+    if (is_closed && ::fchmodat(parent, name, (info.st_mode & 07777) | 0700, 0) != 0)
+        return errno_error(concat("open ", quoted(name), " to its owner"));
+    return open_directory(parent, name);
+}
+
 // Only who may write above it could have made it: so one that is our own, and should not be, is of a start that has not
 // come to its end.
 Result<void> make_tree(int parent, const Tree& tree, const KeptOwner& owner) {
     const bool is_new = ::mkdirat(parent, tree.name, 0700) == 0;
     if (!is_new && errno != EEXIST) return errno_error(concat("make ", quoted(tree.name)));
-    const UniqueFd made = TRY(open_directory(parent, tree.name));
+    const UniqueFd made = TRY(open_shown(parent, tree.name));
     const bool is_ours = TRY(look_at(made.get(), tree.name)).st_uid == ::geteuid();
     if (!is_new && (!is_ours || owner.uid == ::geteuid())) return {};
     if (::fchown(made.get(), owner.uid, owner.gid) != 0) return errno_error(concat("give away ", quoted(tree.name)));
@@ -200,7 +211,7 @@ Result<KeptFiles> KeptFiles::find(const std::string& directory, const Policies& 
 }
 
 Result<UniqueFd> KeptFiles::open_tree(const std::string& place) const {
-    UniqueFd tree = TRY_IN(path_, open_directory(files_.get(), place.c_str() + 1));
+    UniqueFd tree = TRY_IN(path_, open_shown(files_.get(), place.c_str() + 1));
     const struct stat info = TRY(look_at(tree.get(), place));
     if (info.st_uid == owner_.uid) return tree;
     return plain_error(concat(quoted(concat(path_, '/', kFiles, place)), " belongs to user ", info.st_uid, ", not to ",

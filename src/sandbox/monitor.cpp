@@ -70,6 +70,7 @@ Result<void> reserve(int file) {
 Result<void> begin(const SandboxJob& job, PreparedJob& prepared, const RunningContainer& running, const Answer& answer,
                    Record& record) {
     TRY(keep_job(job, *running.state));
+    TRY(running.state->forget_last_end());
     record.result = TRY(running.state->make_locked_file(kResultFile));
     record.directory = TRY(running.state->hold());
     UniqueFd output = TRY(running.state->make_locked_file(kOutputFile));

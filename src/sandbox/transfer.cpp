@@ -190,8 +190,9 @@ Result<void> Transfers::copy_one_out(const InsideOf& sandbox, const Transfer& on
     UniqueFd made;
     if (one.is_new && !own_name.empty())
         made = UniqueFd(::openat(one.host.get(), one.name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const char* slash = one.is_new && one.asked.destination.ends_with('/') ? "/" : "";
     const Result<CopySummary> copied = pinfold::copy_out(sandbox, inside, made ? made.get() : one.host.get(),
-                                                         made ? own_name : one.name, limits_, &session);
+                                                         made ? own_name : concat(one.name, slash), limits_, &session);
     if (!copied && copied.error().code == ENOENT && is_pattern(inside))
         return plain_error(concat("nothing matches ", quoted(inside), " in the sandbox"));
     if (!copied) return copied.error();

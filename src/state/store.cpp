@@ -379,6 +379,11 @@ Result<UniqueFd> StateDir::make_locked_file(const char* name) const {
     return file;
 }
 
+Result<void> StateDir::forget_last_end() const {
+    for (const char* name : kOfLastTime) TRY(remove_entry(fd_.get(), name));
+    return {};
+}
+
 Result<UniqueFd> StateDir::hold() const { return open_at(fd_.get(), ".", O_PATH | O_DIRECTORY); }
 
 Result<void> StateDir::mark_created() const {
@@ -432,7 +437,6 @@ Result<StateDir> StateDir::reopen(const std::string& root, const ContainerRecord
         return plain_error(concat("container ", quoted(record.id), " is ", status_name(before.status)));
     TRY(require_cgroup_mounts(before.record.cgroup));
     TRY(remove_cgroup(before.record.cgroup));
-    for (const char* name : kOfLastTime) TRY(remove_entry(dir.get(), name));
     TRY(write_record_file(dir.get(), record));
     TRY(write_new_file(dir.get(), kConfigFile, config));
     mark_use(root, record.id);

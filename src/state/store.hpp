@@ -76,7 +76,7 @@ public:
     // The directory is the claim to the id: making it fails if the id is taken.
     static Result<StateDir> create(const std::string& root, const ContainerRecord& record, std::string_view config);
     // Of a container that has stopped and is to be started anew. Its directory stays, whatever comes of that; what is
-    // left of its group, what it has printed and how it ended goes.
+    // left of its group goes.
     static Result<StateDir> reopen(const std::string& root, const ContainerRecord& record, std::string_view config);
     StateDir(StateDir&& other) noexcept;
     StateDir(const StateDir&) = delete;
@@ -93,6 +93,9 @@ public:
     Result<void> write_file(const char* name, std::string_view text) const;
     // A new file in it, locked (flock) for as long as it is held.
     Result<UniqueFd> make_locked_file(const char* name) const;
+    // What a sandbox that stays has printed, and how it ended, when it ran before. Not before it runs again: a start that
+    // fails leaves both.
+    Result<void> forget_last_end() const;
     // The directory itself, for who outlives this object.
     Result<UniqueFd> hold() const;
     void unlock() const;

@@ -297,16 +297,26 @@ TEST_CASE("job files: no depth and no mount hides a program that others run with
         add_program(UniqueFd(::open(below.c_str(), O_RDONLY | O_DIRECTORY)).get());
         check_refused(bind(), "'below/program' is a program with a set-user-ID", 125);
     }
-    // Further down than any path can say.
+    // Further down than any path can say, and below more directories than are held at a time, of which each has more
+    // entries than one.
     const std::string name(250, 'd');
-    UniqueFd deepest(::open(data.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    for (int i = 0; i < 20; ++i) {
+    UniqueFd deepest(::open(data.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), middle;
+    for (int i = 0; i < 200; ++i) {
+        for (const char* beside : {"a", "z"}) REQUIRE(::mkdirat(deepest.get(), beside, 0755) == 0);
         REQUIRE(::mkdirat(deepest.get(), name.c_str(), 0755) == 0);
         deepest = UniqueFd(::openat(deepest.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (i == 10) middle = UniqueFd(::fcntl(deepest.get(), F_DUPFD_CLOEXEC, 0));
     }
     CHECK(bind().out == "it ran\n");
     add_program(deepest.get());
     check_refused(bind(), "is a program with a set-user-ID", 125);
+    REQUIRE(::unlinkat(deepest.get(), "program", 0) == 0);
+    for (const char* beside : {"a", "z"}) {
+        const UniqueFd directory(::openat(middle.get(), beside, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        add_program(directory.get());
+        check_refused(bind(), "is a program with a set-user-ID", 125);
+        REQUIRE(::unlinkat(directory.get(), "program", 0) == 0);
+    }
 }
 
 TEST_CASE("job files: in a bound directory no program is given capabilities") {
@@ -834,6 +844,21 @@ TEST_CASE("job files: no copy out replaces another one of the same job") {
     check_first_kept(copy({"--copy-out", "a/.:" + two, "--copy-out", "b/.:" + two}), host / "two/r.xml", 1);
     check_first_kept(copy({"--copy-out", "a/sub:" + two, "--copy-out", "b/sub:" + two}), host / "two/sub/s.xml", 1);
     check_first_kept(copy({"--copy-out", "a/r.xml:" + file, "--copy-out", "b/r.xml:" + file}), file, 1);
+}
+
+TEST_CASE("job files: a target with a slash at its end is a directory") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    as_both([](const Bundle& bundle, const SpawnOptions& spawn) {
+        const fs::path host = bundle.host();
+        const Judged judged = judge_job(
+            bundle, {{"--copy-out", "a.xml:" + (host / "files/").string(), "--copy-out",
+                      "b.xml:" + (host / "files/").string(), "--copy-out", "tree:" + (host / "named/").string()},
+                     {"sh", "-c", "touch a.xml b.xml; mkdir tree; touch tree/c.xml"},
+                     spawn});
+        CHECK_MESSAGE(!judged.result.contains("copy_failures"), judged.result.dump());
+        for (const char* file : {"files/a.xml", "files/b.xml", "named/c.xml"}) CHECK(fs::is_regular_file(host / file));
+    });
 }
 
 TEST_CASE("job files: a directory that one copy out has made is one for the next, too") {

@@ -150,6 +150,43 @@ TEST_CASE("kept files: what cannot be started again says why, and what fails to 
     });
 }
 
+TEST_CASE("kept files: a start that fails loses neither the output of the last run nor its end") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    as_both([](const Bundle& bundle, const SpawnOptions& spawn) {
+        const DetachedSandbox box(bundle, {"--keep-files", kept_in(bundle), "--cwd", "/workspace/sub"},
+                                  {"sh", "-c", "echo precious; cd ..; rmdir sub; echo x > sub; exit 7"}, spawn);
+        CHECK(box.run({"wait", bundle.id()}).out == "7\n");
+        const json ended = state_of(box, bundle)["ended"];
+        for (int i = 0; i < 2; ++i) {
+            CHECK(box.run({"start", bundle.id()}).status == 1);
+            CHECK(box.run({"logs", bundle.id()}).out == "precious\n");
+            CHECK(box.run({"wait", bundle.id()}).out == "7\n");
+            CHECK(state_of(box, bundle)["ended"] == ended);
+        }
+        fs::remove(workspace(bundle) / "sub");
+        start_again(box, bundle);
+        CHECK(box.run({"wait", bundle.id()}).out == "7\n");
+        CHECK(box.run({"logs", bundle.id()}).out == "precious\n");
+        CHECK(state_of(box, bundle)["ended"] != ended);
+    });
+}
+
+TEST_CASE("kept files: whatever the job has made of them, it starts again, and they can be copied") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    as_both([](const Bundle& bundle, const SpawnOptions& spawn) {
+        const Stopped stopped(bundle,
+                              "echo kept > file; mkdir deep; (cd deep; for i in $(seq 300); do mkdir x; cd x; done); "
+                              "chmod 0 . /tmp",
+                              spawn);
+        check_copied(stopped.box.run({"cp", inside(bundle, "/workspace/file"), bundle.host() / "copy"}));
+        CHECK(read_text(bundle.host() / "copy") == "kept\n");
+        start_again(stopped.box, bundle);
+        CHECK(stopped.box.exec({}, {"cat", "/workspace/file"}).out == "kept\n");
+    });
+}
+
 TEST_CASE("kept files: two sandboxes never have the same") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

@@ -278,6 +278,35 @@ TEST_CASE("stays: of much output the newest is kept") {
     });
 }
 
+TEST_CASE("stays: who reads its output, or copies from it, through a pipe that does not block gets all of it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    constexpr size_t kBytes = 1'000'000;
+    const Bundle bundle;
+    const DetachedSandbox box(bundle, {}, {"sh", "-c", "head -c 1000000 /dev/zero | tee file; exec sleep 1000"});
+    CHECK(box.exec({}, {"sh", "-c", "until [ $(stat -c %s file) = 1000000 ]; do :; done"}).status == 0);
+    for (const Command& words : {Command{"cp", bundle.id() + ":/workspace/file", "-"}, Command{"logs", bundle.id()}}) {
+        CAPTURE(words[0]);
+        if (words[0] == "logs") CHECK(box.run({"stop", bundle.id()}).status == 0);  // all of it is there then
+        int ends[2];
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        const UniqueFd reader(ends[0]);
+        UniqueFd writer(ends[1]);
+        REQUIRE(::fcntl(writer.get(), F_SETPIPE_SZ, 4096) > 0);
+        REQUIRE(::fcntl(writer.get(), F_SETFL, O_NONBLOCK) == 0);
+        SpawnOptions spawn;
+        spawn.fds = {{1, writer.get()}};
+        Process process(bundle.verb(words), spawn);
+        writer.reset();
+        size_t read = 0;
+        char bytes[4096];
+        for (ssize_t count = 0; (count = ::read(reader.get(), bytes, sizeof bytes)) > 0;) read += size_t(count);
+        CHECK(read == kBytes);
+        const Ended ended = process.finish();
+        CHECK_MESSAGE(ended.status == 0, ended.err);
+    }
+}
+
 TEST_CASE("stays: as much is kept of who prints line by line") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
