@@ -353,7 +353,9 @@ Error execute(const std::string& path, const std::vector<std::string>& args, con
 Error execution_error(int code, const std::string& path) {
     Error error = exec_error(code, path);
     if (code == ENOENT)
-        error.hint = "the file is there, so its interpreter or dynamic loader is missing from the root file system";
+        error.hint =
+            "the file is there, so its interpreter or dynamic loader is missing from the root file system; in a script "
+            "with line ends of Windows' (CR LF) the CR is a part of the interpreter's name";
     if (code == ENOEXEC) error.hint = "the file is not a program for this machine, and has no #! line";
     return error;
 }

@@ -274,10 +274,6 @@ Result<void> check_keeping(const SandboxJob& job, bool stays) {
     return check_disk(job);
 }
 
-std::string option_of(const HostBind& bind) {
-    return concat(bind.writable ? "--bind " : "--ro-bind ", quoted(bind.source));
-}
-
 // Where it was probably meant to be. A file goes to a place of its own name, which a directory may have as well.
 std::string meant_bind(const HostBind& bind) {
     const std::string_view option = bind.writable ? "--bind " : "--ro-bind ";
@@ -415,6 +411,10 @@ void set_up_init(const SandboxJob& job, bool stays, JobConfig& config) {
 
 }  // namespace
 
+std::string option_of(const HostBind& bind) {
+    return concat(bind.writable ? "--bind " : "--ro-bind ", quoted(bind.source));
+}
+
 std::string profile_of(const SandboxJob& job) {
     if (!job.seccomp.empty()) return job.seccomp;
     return job.network == Network::none ? "default" : "network";
@@ -467,6 +467,9 @@ Result<JobConfig> build_config(const SandboxJob& job, const Policies& policies, 
     };
     annotate_time(kIdleAnnotation, job.idle_timeout);
     annotate_time(kLifetimeAnnotation, job.lifetime);
+    // Its network is its own: who serves on port 80 there takes it from nobody. Other kernels have no such setting.
+    if (job.network != Network::host && job.runtime.empty())
+        config.spec.linux_.sysctl["net.ipv4.ip_unprivileged_port_start"] = "0";
     TRY(fall_back_to_rlimits(job, host, config.spec));
     config.root.size = std::max(root_share * kMegabyte, kSmallRoot);
     config.root.over_directory = !config.root_path.empty();

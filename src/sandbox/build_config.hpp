@@ -27,6 +27,9 @@ std::string profile_of(const SandboxJob& job);
 // The same without set-user-ID and set-group-ID bits, where the job can write to a directory of the host's.
 Seccomp profile_beside_binds(const SandboxJob& job, Seccomp profile);
 
+// As it was given, for errors.
+std::string option_of(const HostBind& bind);
+
 struct JobConfig {
     Spec spec;
     MadeRoot root;

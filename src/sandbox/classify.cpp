@@ -114,10 +114,9 @@ std::string memory_hint(const SandboxResult& result) {
     if (limit == nullptr || limit->enforced_by != "sampling" || !result.peak_memory_bytes) return {};
     const bool failed = result.status == SandboxStatus::signaled || result.exit_code.value_or(0) != 0;
     const uint64_t most = parse_number<uint64_t>(limit->value).value_or(UINT64_MAX);
-    if (!failed || result.status == SandboxStatus::oom_killed || *result.peak_memory_bytes < most - most / 16)
-        return {};
+    if (!failed || result.status == SandboxStatus::oom_killed || *result.peak_memory_bytes < most / 8 * 5) return {};
     return concat("it had used ", in_megabytes(*result.peak_memory_bytes), " of its memory, ", limit->asked,
-                  " MB, and an rlimit refuses more where no cgroup holds it: --memory");
+                  " MB, and may have been refused more: where no cgroup holds it, an rlimit does: --memory");
 }
 
 // No file may be larger than all that may be written, wherever it is.

@@ -14,6 +14,7 @@
 #include "base/process.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
+#include "kernel/safe_path.hpp"
 #include "kernel/surroundings.hpp"
 #include "pinfold/generate.hpp"
 #include "policy/check_request.hpp"
@@ -121,6 +122,30 @@ Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const 
 
 }  // namespace
 
+// Of a program in a directory that is bound, as one of a virtual environment: where it leads to, if that is a link, is
+// not inside, or it would have been found.
+static std::string lost_link(const std::string& program, const std::vector<HostBind>& binds) {
+    constexpr int kMostLinks = 8;
+    for (const HostBind& bind : binds) {
+        const std::string place = plain_path(bind.destination);
+        Result<UniqueFd> top = open_at(AT_FDCWD, bind.source, O_PATH | O_DIRECTORY);
+        if (!top || !is_within(plain_path(program), place)) continue;
+        const RootFd shown(std::move(*top));
+        std::string path = plain_path(program).substr(place.size());
+        for (int i = 0; i < kMostLinks; ++i) {
+            const Result<UniqueFd> link = shown.open(path, O_PATH | O_NOFOLLOW);
+            const std::string target = link ? link_target("", link->get()) : "";
+            if (target.empty()) break;
+            const std::string directory = target.substr(0, target.rfind('/'));
+            if (target.starts_with('/'))
+                return concat("it is a link to ", target, ", which is not inside: show that as well, by --ro-bind ",
+                              directory.ends_with("/bin") ? directory.substr(0, directory.size() - 4) : directory);
+            path = concat(path.substr(0, path.rfind('/') + 1), target);
+        }
+    }
+    return {};
+}
+
 // Whoever names a program by its path may have taken the sandbox's files for their own. Whether there is such a file
 // outside is not looked at: it may be none of the caller's business.
 static Error explain_missing_program(Error error, const SandboxJob& job) {
@@ -135,12 +160,40 @@ static Error explain_missing_program(Error error, const SandboxJob& job) {
     }
     if (!is_program || command.empty() || command[0].find('/') == std::string::npos) return error;
     const std::string& program = command[0];
+    if (std::string hint = lost_link(program, job.binds); !hint.empty()) return std::move(error).with_hint(hint);
     const bool absolute = program.starts_with('/');
-    const std::string copy = concat(program, ':', absolute ? "/workspace/" : program);
-    const std::string bind =
-        absolute ? concat(program.substr(0, std::max<size_t>(program.rfind('/'), 1))) : ".:/workspace";
+    const size_t slash = program.rfind('/');
+    const std::string copy =
+        absolute ? concat(program, ":/workspace/ -- .", program.substr(slash)) : concat(program, ':', program);
+    const std::string bind = absolute ? program.substr(0, std::max<size_t>(slash, 1)) : ".:/workspace";
     return std::move(error).with_hint(concat("no file of yours is inside by itself: give it a copy, by --copy-in ",
                                              copy, ", or the directory, by --bind ", bind));
+}
+
+static Error explain_program(Error error, const SandboxJob& job) {
+    if (error.code == EACCES && error.message.starts_with("executable: ") && error.hint.empty())
+        return std::move(error).with_hint(
+            "a program is a file with an x bit (chmod +x), and no directory; a script is also run by naming its "
+            "interpreter before it");
+    return explain_missing_program(std::move(error), job);
+}
+
+// The place in a configuration that was made up says nothing to who has named an option.
+static Error name_option(Error error, const SandboxJob& job) {
+    if (!error.message.starts_with("mounts[")) return error;
+    for (const HostBind& bind : job.binds) {
+        const std::string place = concat("] ", plain_path(bind.destination), ": ");
+        const size_t found = error.message.find(place);
+        if (found == std::string::npos || found > error.message.find(' ')) continue;
+        error.message = concat(option_of(bind), ": ", plain_path(bind.destination), ": ",
+                               error.message.substr(found + place.size()));
+        const auto holds_it = [&](const HostBind& other) {
+            return &other != &bind && is_within(plain_path(bind.destination), plain_path(other.destination));
+        };
+        if (std::ranges::any_of(job.binds, holds_it)) return error;  // its hint is of use
+        return std::move(error).with_hint(concat("give it another place inside, as below ", kWorkspace));
+    }
+    return error;
 }
 
 void NetworkHelpers::release() noexcept {
@@ -152,7 +205,7 @@ Result<RunningContainer> launch_job(const SandboxJob& job, PreparedJob& prepared
                                     const SignalForwarder& signals) {
     Result<RunningContainer> running = launch_container(container_of(prepared), options, signals);
     prepared.listeners.clear();
-    if (!running) return explain_missing_program(std::move(running).error(), job);
+    if (!running) return name_option(explain_program(std::move(running).error(), job), job);
     return running;
 }
 

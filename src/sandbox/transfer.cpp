@@ -41,7 +41,10 @@ const char* remedy_for(int code) {
         case EFBIG:
         case EMFILE: return "--ro-bind shows it without a copy";
         case ENOSPC: return "--disk gives the sandbox more room, and --ro-bind shows it without a copy";
-        case EROFS: return "the sandbox can write to /workspace and /tmp, or everywhere with --writable-root";
+        case EROFS:
+            return "the sandbox can write to /workspace and /tmp; with --writable-root to more, but not to this "
+                   "machine's "
+                   "/usr";
         default: return nullptr;
     }
 }
@@ -79,6 +82,9 @@ Result<Transfers> Transfers::open(const SandboxJob& job, const Policies& policie
     }
     for (const FileCopy& copy : job.copy_out) {
         const std::string label = concat("--copy-out ", quoted(copy.destination));
+        if (copy.destination == "-")
+            return plain_error(concat(label, ": standard output is the program's"))
+                .with_hint("name a file; one of that name is ./-");
         const bool into = is_directory(copy.destination);
         std::string target = copy.destination;  // with a slash behind it if it is to be a directory
         while (!into && target.size() > 1 && target.ends_with('/')) target.pop_back();

@@ -662,9 +662,10 @@ TEST_CASE("job files: who names a program of their own is told how to bring it")
         CHECK(run_job(bundle, {{"--bind", ".:/workspace"}, {"./program"}, spawn}).out == "here\n");
         const std::string path = host / "program";
         const Ended absolute = run_job(bundle, {{}, {path}, spawn});
-        CHECK_MESSAGE(
-            says(absolute, "--copy-in " + path + ":/workspace/, or the directory, by --bind " + host.string()),
-            absolute.err);
+        CHECK_MESSAGE(says(absolute, "--copy-in " + path + ":/workspace/ -- ./program, or the directory, by --bind " +
+                                         host.string()),
+                      absolute.err);
+        CHECK(run_job(bundle, {{"--copy-in", path + ":/workspace/"}, {"./program"}, spawn}).out == "here\n");
         CHECK(run_job(bundle, {{"--bind", host}, {path}, spawn}).out == "here\n");
         CHECK_FALSE(says(run_job(bundle, {{}, {"no-program"}, spawn}), "--bind"));
         for (const char* place : {":/usr", ":/usr/./bin/"}) {
@@ -672,6 +673,25 @@ TEST_CASE("job files: who names a program of their own is told how to bring it")
             CHECK(covered.status == 127);
             CHECK_MESSAGE(says(covered, "where programs are"), covered.err);
         }
+        // As that of a virtual environment, whose interpreter lies elsewhere.
+        fs::create_directories(host / "venv/bin");
+        fs::create_symlink(host / "program", host / "venv/bin/python3");
+        fs::create_symlink("python3", host / "venv/bin/python");
+        const std::string venv = (host / "venv").string() + ":/venv";
+        const Ended lost = run_job(bundle, {{"--ro-bind", venv}, {"/venv/bin/python"}, spawn});
+        CHECK(lost.status == 127);
+        CHECK_MESSAGE(says(lost, "it is a link to " + path + ", which is not inside: show that as well, by --ro-bind " +
+                                     host.string() + "\n"),
+                      lost.err);
+        CHECK(run_job(bundle, {{"--ro-bind", venv, "--ro-bind", host}, {"/venv/bin/python"}, spawn}).out == "here\n");
+        fs::permissions(host / "program", fs::perms(0644));
+        const Ended closed = run_job(bundle, {{"--copy-in", "program:program"}, {"./program"}, spawn});
+        CHECK(closed.status == 126);
+        CHECK_MESSAGE(says(closed, "hint: a program is a file with an x bit"), closed.err);
+        write_text(host / "program", "#!/bin/sh\r\necho here\r\n");
+        fs::permissions(host / "program", fs::perms(0755));
+        const Ended foreign = run_job(bundle, {{"--copy-in", "program:program"}, {"./program"}, spawn});
+        CHECK_MESSAGE(says(foreign, "CR LF"), foreign.err);
         const Ended missing = run_job(bundle, {{"--bind", host.string() + "/cache:/cache"}, {"true"}, spawn});
         CHECK(missing.status == 125);
         CHECK_MESSAGE(says(missing, "hint: make it first"), missing.err);

@@ -85,9 +85,9 @@ Job published(const Command& command, const SpawnOptions& spawn = {}, std::vecto
     return {options, command, spawn};
 }
 
-// The process that passes connections on, which is in the sandbox's network and not in its pid namespace.
-pid_t forwarder_of(const Bundle& bundle, const SpawnOptions& spawn = {}) {
-    const std::string init = "/proc/" + std::to_string(state_of(bundle, spawn)["pid"].get<int>());
+// The process that passes connections on, which is in the sandbox's network and not in its pid namespace; 0 as long as
+// it is not there.
+pid_t find_forwarder(const std::string& init) {
     for (const auto& entry : fs::directory_iterator("/proc")) {
         const std::string name = entry.path().filename();
         if (name.find_first_not_of("0123456789") != std::string::npos) continue;
@@ -96,7 +96,6 @@ pid_t forwarder_of(const Bundle& bundle, const SpawnOptions& spawn = {}) {
         if (fs::read_symlink(entry.path() / "ns/net", gone) == fs::read_symlink(init + "/ns/net", gone))
             return std::stoi(name);
     }
-    FAIL("there is no forwarder");
     return 0;
 }
 
@@ -125,7 +124,32 @@ void await_that(const char* what, const std::function<bool()>& holds) {
     }
 }
 
+// The sandbox runs from when its first process is there, which waits for this one.
+pid_t forwarder_of(const Bundle& bundle, const SpawnOptions& spawn = {}) {
+    const std::string init = "/proc/" + std::to_string(state_of(bundle, spawn)["pid"].get<int>());
+    pid_t forwarder = 0;
+    await_that("there is no forwarder", [&] { return (forwarder = find_forwarder(init)) != 0; });
+    return forwarder;
+}
+
 }  // namespace
+
+TEST_CASE("publish: a program without rights serves at the port that others know, in a network of its own") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    as_both([](const Bundle& bundle, const SpawnOptions& spawn) {
+        const Command serve = {
+            "perl", "-e",
+            "use Socket qw(:all); socket(S, AF_INET, SOCK_STREAM, 0) or die; bind(S, sockaddr_in(80, "
+            "INADDR_ANY)) or die $!; listen(S, 9) or die; while (accept(C, S)) { print C 'web'; "
+            "close C }"};
+        const DetachedSandbox box(bundle, {"--publish", "0:80"}, serve, spawn);
+        // Until it listens, who connects is cut off.
+        std::optional<std::string> answer;
+        while (!answer || answer->empty()) answer = ask(published_port(bundle, spawn), "");
+        CHECK(answer == "web");
+    });
+}
 
 TEST_CASE("publish: a program inside is reached, and each direction ends by itself, for root and a normal user") {
     NEEDS_ROOT();

@@ -771,7 +771,15 @@ TEST_CASE("sandbox: what is wrong with a bind is answered with one that works") 
     CHECK(hint_of({"--bind", "x/:/workspace"}) == "hint: make it first: mkdir -p x/\n");
     const Ended over = run_job(bundle, {{"--bind", "a.txt:/workspace"}, {"true"}, here});
     check_refused(over,
-                  "/workspace: neither can a file lie over a directory, nor a directory over a file\nhint: ", 125);
+                  "--bind 'a.txt': /workspace: neither can a file lie over a directory, nor a directory over a file\n"
+                  "hint: give it another place inside",
+                  125);
+    for (const char* place : {"/usr/d", "/proc"}) {
+        const Ended taken = run_job(bundle, {{"--bind", std::string(".:") + place}, {"true"}, here});
+        check_refused(taken, std::string("--bind '.': ") + place + ": ", 125);
+        CHECK_MESSAGE(taken.err.find("hint: give it another place inside, as below /workspace") != std::string::npos,
+                      taken.err);
+    }
 }
 
 TEST_CASE("sandbox: an unknown option is no program") {

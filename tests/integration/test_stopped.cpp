@@ -196,6 +196,12 @@ TEST_CASE("stopped: a failure at the limit of memory is a hint where an rlimit r
         CHECK(failed.result.value("hint", "").find(" of its memory, 64 MB") != std::string::npos);
         CHECK_MESSAGE(failed.err.find("hint: it had used 6") != std::string::npos, failed.err);
     }
+    // One large piece that is refused is never used.
+    const Judged large =
+        judge_job(bundle, {{"--memory", "64m"}, {"perl", "-e", "$x = 'x' x 45_000_000; $y = 'y' x 45_000_000"}, user});
+    CHECK(large.status != 0);
+    if (large.result["status"] != "oom_killed")
+        CHECK(large.result.value("hint", "").find("may have been refused more") != std::string::npos);
     const Command little = {"perl", "-e", "$x = 'x' x 10_000_000; exit 1"};
     CHECK_FALSE(judge_job(bundle, {{"--memory", "64m"}, little, user}).result.contains("hint"));
     const Command well = {"perl", "-e", "eval { push @kept, 'x' x 100000 while @kept < 480 }; exit 0"};
