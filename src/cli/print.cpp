@@ -1,5 +1,6 @@
 // Answers go to standard output, whole, or there is an error.
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,16 @@
 namespace pinfold {
 
 namespace {
+
+// What can never be written to is not waited for: the other end of a pipe, a socket that listens, an eventfd.
+Result<void> check_writable() {
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    const bool is_socket = ::getsockopt(STDOUT_FILENO, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0;
+    if (is_socket && listens == 0) return {};  // for some, nothing is a message, too
+    if (is_socket) return errno_error(ENOTCONN, "write to standard output");
+    return ::write(STDOUT_FILENO, "", 0) == 0 ? Result<void>() : errno_error("write to standard output");
+}
 
 // Signals may be held back by now. Whoever sends one that asks us to end, and takes nothing for so long, does without
 // the rest.
@@ -32,6 +43,7 @@ Result<void> await_reader() {
 // Names and words from inside a container may be in it. A pipe that can be written to takes so much without waiting.
 Result<void> print(std::string_view text) {
     if (standard_output_was_closed()) return errno_error(EBADF, "write to standard output");
+    TRY(check_writable());
     const std::string shown = printable(text, kLineEnds);
     for (std::string_view rest = shown; !rest.empty();) {
         TRY(await_reader());

@@ -25,7 +25,8 @@ std::string table(const std::vector<ListedTemplate>& all) {
 std::string json(const std::vector<ListedTemplate>& all) {
     const auto write = [](const ListedTemplate& one) {
         JsonObject object;
-        object.add_text("name", one.name).add_text("from", origin_word(one.origin)).add_text("file", one.file);
+        object.add_text("name", one.name).add_text("from", origin_word(one.origin));
+        if (!one.file.empty()) object.add_text("file", one.file);
         if (one.recipe) object.add_text("description", one.recipe->description);
         else object.add_text("error", one.recipe.error().message);
         return object.text();
@@ -42,7 +43,8 @@ std::string told_paths(const std::string& pattern) {
 
 // Who has root's rights by sudo(8) is not told what there is in directories that only root may read.
 std::string readable(const FoundTemplate& found, const Template& recipe, bool look) {
-    std::string text = concat(recipe.description, "\n", origin_word(found.origin), ": ", found.file, "\n\nshown:\n");
+    std::string text = concat(recipe.description, "\n", origin_word(found.origin), found.file.empty() ? "" : ": ",
+                              found.file, "\n\nshown:\n");
     std::vector<std::vector<std::string>> rows;
     for (const std::string& pattern : recipe.show) {
         rows.push_back({"  " + pattern});

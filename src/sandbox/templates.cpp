@@ -32,11 +32,19 @@ bool is_plain(std::string_view path) {
     return std::ranges::none_of(split(path, '/'), [](std::string_view part) { return part == ".." || part.empty(); });
 }
 
-// A directory of templates, each in a folder of its own or in a file with its name.
+// Those of bundles/ are in the program: what lies beside it could be somebody else's.
+struct ShippedTemplate {
+    const char* name;
+    const char* text;
+};
+constexpr ShippedTemplate kShipped[] = {
+#include "shipped_templates.inc"
+};
+
+// A directory of templates, each in a file with its name.
 struct Place {
     TemplateOrigin origin;
     std::string directory;
-    bool in_folders;
 };
 
 // A recipe of root's is the system's. Whoever has root's rights by sudo(8) has none of their own: the variables that
@@ -59,20 +67,18 @@ std::string users_directory() {
     return concat(config.empty() ? concat(home, "/.config") : config, "/pinfold/templates");
 }
 
-// In the order in which a name is looked for. In a source tree the program is in build/KIND/.
+// In the order in which a name is looked for, after those that are shipped.
 std::vector<Place> all_places() {
-    const std::string own = own_path();
-    const std::string beside = own.substr(0, own.rfind('/') + 1) + "../../bundles";
-    std::vector<Place> places = {{TemplateOrigin::pinfold, beside, true},
-                                 {TemplateOrigin::pinfold, PINFOLD_TEMPLATES, true},
-                                 {TemplateOrigin::system, kSystemTemplates, false}};
-    if (const std::string users = users_directory(); !users.empty())
-        places.push_back({TemplateOrigin::user, users, false});
+    std::vector<Place> places = {{TemplateOrigin::system, kSystemTemplates}};
+    if (const std::string users = users_directory(); !users.empty()) places.push_back({TemplateOrigin::user, users});
     return places;
 }
 
-std::string file_in(const Place& place, std::string_view name) {
-    return concat(place.directory, '/', name, place.in_folders ? "/template.json" : kSuffix);
+std::string file_in(const Place& place, std::string_view name) { return concat(place.directory, '/', name, kSuffix); }
+
+const ShippedTemplate* find_shipped(std::string_view name) {
+    const auto found = std::ranges::find(kShipped, name, &ShippedTemplate::name);
+    return found == std::end(kShipped) ? nullptr : found;
 }
 
 bool is_name(std::string_view name) {
@@ -88,7 +94,6 @@ bool is_name(std::string_view name) {
 // What others could have changed is not used: it says what a sandbox is shown.
 Result<std::string> read_from(const Place& place, const std::string& name) {
     const std::string file = file_in(place, name);
-    if (place.in_folders) return read_document(file);
     const bool callers_own = place.origin == TemplateOrigin::user;
     const UniqueFd directory = TRY(open_at(AT_FDCWD, place.directory, O_PATH | O_DIRECTORY));
     TRY(require_trusted(directory.get(), place.directory, callers_own));
@@ -98,11 +103,8 @@ Result<std::string> read_from(const Place& place, const std::string& name) {
 }
 
 Error no_such_template(const std::string& name) {
-    const std::string here = concat("./bundles/", name, "/template.json");
-    const bool is_here = ::access(here.c_str(), R_OK) == 0;  // a copy of the program, called from a source tree
     return plain_error(concat("there is no such template: ", quoted(name)))
-        .with_hint(is_here ? concat("name its file: --template ", here)
-                           : "pinfold template list tells which there are; others are named by a path, as ./FILE");
+        .with_hint("pinfold template list tells which there are; others are named by a path, as ./FILE");
 }
 
 Result<FoundTemplate> find_file(const std::string& file, const Policies& policies) {
@@ -117,8 +119,8 @@ std::vector<std::string> names_in(const Place& place) {
     const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(place.directory.c_str()), ::closedir);
     while (const dirent* entry = directory ? ::readdir(directory.get()) : nullptr) {
         std::string_view name = entry->d_name;
-        if (!place.in_folders && !name.ends_with(kSuffix)) continue;
-        if (!place.in_folders) name.remove_suffix(kSuffix.size());
+        if (!name.ends_with(kSuffix)) continue;
+        name.remove_suffix(kSuffix.size());
         if (is_name(name) && ::access(file_in(place, name).c_str(), F_OK) == 0) names.emplace_back(name);
     }
     std::ranges::sort(names);
@@ -142,8 +144,8 @@ Result<UniqueFd> make_place(const Place& place) {
     return directory;
 }
 
-Error taken(const std::string& name, const Place& by, bool is_own) {
-    return plain_error(concat("there is a template ", quoted(name), " already: ", file_in(by, name)))
+Error taken(const std::string& name, const std::string& by, bool is_own) {
+    return plain_error(concat("there is a template ", quoted(name), " already: ", by))
         .with_hint(is_own ? "--replace puts another one in its place" : "choose another name");
 }
 
@@ -196,6 +198,8 @@ const char* origin_word(TemplateOrigin origin) {
 Result<FoundTemplate> find_template(const std::string& name, const Policies& policies) {
     if (name.find('/') != std::string::npos) return find_file(name, policies);
     if (!is_name(name)) return no_such_template(name);
+    if (const ShippedTemplate* shipped = find_shipped(name); shipped != nullptr)
+        return FoundTemplate{name, TemplateOrigin::pinfold, "", shipped->text};
     for (const Place& place : all_places()) {
         const std::string file = file_in(place, name);
         if (::access(file.c_str(), F_OK) == 0)
@@ -206,6 +210,8 @@ Result<FoundTemplate> find_template(const std::string& name, const Policies& pol
 
 std::vector<ListedTemplate> list_templates() {
     std::vector<ListedTemplate> all;
+    for (const ShippedTemplate& one : kShipped)
+        all.push_back({one.name, TemplateOrigin::pinfold, "", parse_template(one.text, one.name)});
     for (const Place& place : all_places()) {
         for (const std::string& name : names_in(place)) {
             if (std::ranges::find(all, name, &ListedTemplate::name) != all.end()) continue;
@@ -224,17 +230,18 @@ Result<std::string> add_template(const std::string& name, std::string_view text,
     if (own.origin == TemplateOrigin::system && !is_administrator())
         return plain_error("there is no place for templates of this user")
             .with_hint("set HOME or XDG_CONFIG_HOME, to an absolute path");
+    if (find_shipped(name) != nullptr) return taken(name, "it comes with pinfold", false);
     for (const Place& place : places) {
         const bool is_own = &place == &own;
         if (::access(file_in(place, name).c_str(), F_OK) == 0 && !(is_own && replace))
-            return taken(name, place, is_own);
+            return taken(name, file_in(place, name), is_own);
     }
     const UniqueFd directory = TRY(make_place(own));
     const std::string file = concat(name, kSuffix);
     const unsigned mode = own.origin == TemplateOrigin::system ? 0644 : 0600;
     const Result<void> stored =
         replace ? replace_file(directory.get(), file, text, mode) : make_file(directory.get(), file, text, mode);
-    if (!stored && stored.error().code == EEXIST) return taken(name, own, true);
+    if (!stored && stored.error().code == EEXIST) return taken(name, file_in(own, name), true);
     TRY(stored);
     return file_in(own, name);
 }

@@ -33,7 +33,7 @@ const char* origin_word(TemplateOrigin origin);
 struct FoundTemplate {
     std::string name;
     TemplateOrigin origin = TemplateOrigin::file;
-    std::string file;
+    std::string file;  // none, if it comes with pinfold
     std::string text;
 };
 

@@ -634,12 +634,12 @@ std::vector<CgroupWrite> writes_from_json(const Json& object, std::string_view k
 }  // namespace
 
 Result<void> check_container_id(const std::string& id) {
-    // One that begins with a dash could be made, and then named to no verb.
-    const bool usable = !id.empty() && id.size() <= kLongestId && id != "." && id != ".." && id[0] != '-' &&
+    // One that begins with a dash could be made, and then named to no verb; with a dot, what is pinfold's own does.
+    const bool usable = !id.empty() && id.size() <= kLongestId && id[0] != '.' && id[0] != '-' &&
                         std::all_of(id.begin(), id.end(), is_harmless);
     if (usable) return {};
     return plain_error(concat("container id ", quoted(id),
-                              ": allowed are 1 to 255 letters, digits and the characters _ + - ., not - at first"));
+                              ": allowed are 1 to 255 letters, digits and the characters _ + - ., neither - nor . at first"));
 }
 
 void write_record(const ContainerRecord& record, const std::function<void(std::string_view)>& put) {

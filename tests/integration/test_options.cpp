@@ -2,10 +2,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -265,8 +267,9 @@ TEST_CASE("options: ids that could leave the state directory are refused") {
     Bundle bundle;
     bundle.write_config();
     const std::string before = bundle.listing();
-    for (const std::string& id : std::vector<std::string>{"", ".", "..", "../escape", "a/b", "/absolute", "a b", "a\nb",
-                                                          "\xc3\xa9", std::string(256, 'x')}) {
+    for (const std::string& id :
+         std::vector<std::string>{"", ".", "..", ".hidden", ".seccomp", "../escape", "a/b", "/absolute", "a b", "a\nb",
+                                  "\xc3\xa9", std::string(256, 'x')}) {
         CAPTURE(id);
         for (const std::vector<std::string>& words :
              {std::vector<std::string>{"run", "--bundle", bundle.path(), "--", id},
@@ -581,6 +584,32 @@ TEST_CASE("options: --log outlives its reader") {
     const Ended ended = job.finish();
     CHECK(ended.status == 125);
     CHECK_MESSAGE(ended.err.find("/not/there") != std::string::npos, ended.err);
+}
+
+TEST_CASE("options: what can never be written to is no standard output, and nobody waits for it") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    int pipe_ends[2];
+    REQUIRE(::pipe2(pipe_ends, O_CLOEXEC) == 0);
+    const UniqueFd reader(pipe_ends[0]), writer(pipe_ends[1]);
+    const UniqueFd events(::eventfd(0, EFD_CLOEXEC)), clock(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+    const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un nameless{AF_UNIX, {}};
+    REQUIRE(::bind(listener.get(), reinterpret_cast<sockaddr*>(&nameless), sizeof nameless.sun_family) == 0);
+    REQUIRE(::listen(listener.get(), 1) == 0);
+    const std::vector<Command> lines = {
+        {"list"}, {"template", "list"}, {"sandbox", "--name", bundle.id(), "--capture", "--result", "-", "--", "true"}};
+    for (const UniqueFd* useless : {&reader, &events, &clock, &listener}) {
+        for (const Command& line : lines) {
+            CAPTURE(line[0]);
+            SpawnOptions spawn;
+            spawn.fds = {{1, useless->get()}};
+            const Ended ended = run_program(bundle.verb(line), spawn);
+            CHECK(ended.status == (line[0] == "sandbox" ? 125 : 1));
+            CHECK_MESSAGE(ended.err.find("write to standard output: ") != std::string::npos, ended.err);
+        }
+    }
 }
 
 TEST_CASE("options: wrong ones are refused") {

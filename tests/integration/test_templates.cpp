@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "sandbox.hpp"
-#include "support/source_root.hpp"
 
 using namespace pinfold::integration;
 
@@ -42,15 +41,21 @@ fs::path place_of(const Bundle& bundle, const SpawnOptions& spawn) {
 
 }  // namespace
 
-// As in a source tree, where the program is two directories below the one with bundles/.
-TEST_CASE("templates: those that come with pinfold are listed, shown and used by their names") {
+TEST_CASE(
+    "templates: those that come with pinfold are listed, shown and used by their names, whatever lies beside it") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     as_both_with_templates([](const Bundle& bundle, const SpawnOptions& spawn) {
         const fs::path program = bundle.host() / "build/kind/pinfold";
         fs::create_directories(program.parent_path());
         fs::copy_file(runtime_command()[0], program);
-        fs::copy(pinfold::testing::source_root() / "bundles", bundle.host() / "bundles", fs::copy_options::recursive);
+        // What somebody else may have put where a source tree has its own.
+        for (const char* name : {"busybox", "python", "other"}) {
+            fs::create_directories(bundle.host() / "bundles" / name);
+            write_text(
+                bundle.host() / "bundles" / name / "template.json",
+                R"({"description": "planted", "show": ["/etc/shadow", "/bin/busybox"], "links": {"bin/sh": "busybox"}})");
+        }
         const auto run_it = [&](const std::vector<std::string>& words) {
             std::vector<std::string> line = bundle.verb(words);
             line[0] = program;
@@ -61,6 +66,7 @@ TEST_CASE("templates: those that come with pinfold are listed, shown and used by
         for (const json& one : list)
             names += one["name"].get<std::string>() + " " + one["from"].get<std::string>() + "\n";
         CHECK(names == "busybox pinfold\npython pinfold\n");
+        CHECK_FALSE(list[0].contains("file"));
         CHECK(says(run_it({"template", "list"}).out, "busybox  pinfold  one static program"));
         const std::string shown = run_it({"template", "show", "busybox"}).out;
         CHECK_MESSAGE(says(shown, "\nshown:\n  /bin/busybox\n\nlinks:\n  /bin/ash -> busybox\n"), shown);
@@ -69,7 +75,7 @@ TEST_CASE("templates: those that come with pinfold are listed, shown and used by
         CHECK_MESSAGE(used.out == "in\n", used.err);
         CHECK(used.status == 1);
         const Ended taken = run_it({"template", "add", "python", bundle.host() / "good.json"});
-        check_refused(taken, "there is a template 'python' already: ");
+        check_refused(taken, "there is a template 'python' already: it comes with pinfold");
         CHECK(says(taken.err, "hint: choose another name"));
     });
 }
@@ -93,7 +99,7 @@ TEST_CASE("templates: one that is added is checked first, and found by its name 
         CHECK(read_text(file) == kGood);
         CHECK(use().out.starts_with("in\nbin\n"));
         const std::string list = call(bundle, {"template", "list"}, spawn).out;
-        CHECK_MESSAGE(says(list, std::string("\nbox   ") + (spawn.uid ? "user  one" : "system  one")), list);
+        CHECK_MESSAGE(says(list, std::string("\nbox      ") + (spawn.uid ? "user     one" : "system   one")), list);
         CHECK(says(call(bundle, {"template", "show", "box"}, spawn).out, "  /bin/busybo*  /bin/busybox\n"));
 
         check_refused(add("box", host / "good.json"), "there is a template 'box' already: " + file.string());

@@ -202,7 +202,7 @@ TEST_CASE("state: ids") {
     for (const char* id : {"a", "web-1", "A_b.c+d", "0"}) CHECK(check_container_id(id));
     CHECK_FALSE(check_container_id("-y"));
     for (const std::string& id :
-         std::vector<std::string>{"", ".", "..", "a/b", "a b", "a\n", "ä", std::string(256, 'a')}) {
+         std::vector<std::string>{"", ".", "..", ".a", ".seccomp", ".turn", "a/b", "a b", "a\n", "ä", std::string(256, 'a')}) {
         CAPTURE(id);
         CHECK_FALSE(check_container_id(id));
     }
