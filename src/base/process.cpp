@@ -184,14 +184,40 @@ ChildGuard::~ChildGuard() {
     reap(pid_);
 }
 
-// Field 22 of /proc/PID/stat, counted after the program's name, which may hold anything.
+namespace {
+
+// What /proc/PID/stat says, after the program's name, which may hold anything: fields 3 and 22.
+struct ProcessStat {
+    char state = 0;
+    uint64_t started = 0;
+};
+
+ProcessStat parse_stat(std::string_view stat) {
+    const std::vector<std::string_view> fields = split(stat.substr(stat.rfind(')') + 2), ' ');
+    return {fields[0][0], parse_number<uint64_t>(fields[19]).value_or(0)};
+}
+
+}  // namespace
+
 Result<uint64_t> process_start_time(pid_t pid) {
     const Result<std::string> stat = read_file(concat("/proc/", pid, "/stat"));
     if (!stat && stat.error().code == ENOENT) TRY(require_proc());
     if (!stat && (stat.error().code == ENOENT || stat.error().code == ESRCH)) return 0;
     if (!stat) return stat.error();
-    const std::vector<std::string_view> fields = split(std::string_view(*stat).substr(stat->rfind(')') + 2), ' ');
-    return parse_number<uint64_t>(fields[19]).value_or(0);
+    return parse_stat(*stat).started;
+}
+
+Result<bool> is_alive(pid_t pid, uint64_t started) {
+    constexpr size_t kLongestStat = 1024;  // 52 numbers and a name
+    char text[kLongestStat];
+    const UniqueFd file(::open(concat("/proc/", pid, "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+    const ssize_t length = file ? ::read(file.get(), text, sizeof text) : -1;
+    if (pid > 0 && length > 0) {
+        const ProcessStat stat = parse_stat({text, size_t(length)});
+        if (stat.state != 'Z' && stat.state != 'X') return stat.started == started;
+    }
+    // None, or its first thread has ended: others may live.
+    return bool(TRY(open_process(pid, started)));
 }
 
 Result<UniqueFd> open_process(pid_t pid, uint64_t started) {

@@ -82,7 +82,9 @@ private:
 // In clock ticks since boot; 0 if there is no such process. One that only waits to be reaped still has it.
 Result<uint64_t> process_start_time(pid_t pid);
 
-// Holds the very process that was started at that time; empty if it has ended.
+// Whether the very process that was started at that time lives, for who only tells of it.
+Result<bool> is_alive(pid_t pid, uint64_t started);
+// Holds it; empty if it has ended.
 Result<UniqueFd> open_process(pid_t pid, uint64_t started);
 
 // Whether all of its threads have. Nothing else tells that: the state of a process in /proc is that of its first

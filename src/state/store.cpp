@@ -196,16 +196,16 @@ Result<UniqueFd> open_state_dir(const std::string& root, const std::string& id) 
 // Of a state directory, in which nobody but us can have put something whose opening alone has an effect. What is no
 // regular file all the same is told apart with more care.
 Result<std::string> read_own(int dir, const char* name, size_t most) {
+    constexpr size_t kUsual = 2048;  // more than most hold: a record, or the number of a process
+    char text[kUsual];
     UniqueFd file(::openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    const ssize_t length = file ? ::pread(file.get(), text, std::min(sizeof text, most), 0) : -1;
+    if (length > 0 && size_t(length) < std::min(sizeof text, most)) return std::string(text, size_t(length));
+    if (!file && errno == ENOENT) return errno_error(concat("open ", name));
     struct stat info {};
     const bool is_regular = file && ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
     if (!is_regular) file = TRY(open_regular(dir, name, O_NOFOLLOW));
-    // As long as it is said to be, which nobody changes: files here are replaced, not written to.
-    std::string text(std::min(size_t(info.st_size), most) + 1, '\0');
-    const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
-    if (length < 0 || size_t(length) == text.size()) return read_at_most(file.get(), name, most);
-    text.resize(size_t(length));
-    return text;
+    return read_at_most(file.get(), name, most);
 }
 
 bool has_file(int dir, const char* name) { return ::faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
@@ -226,7 +226,7 @@ Result<void> add_status(int dir, ContainerState& state) {
     const uint64_t started = words.size() < 2 ? 0 : parse_number<uint64_t>(words[1]).value_or(0);
     state.had_init = true;
     state.started = started;
-    const bool alive = started != 0 && TRY(open_process(pid, started));
+    const bool alive = started != 0 && TRY(is_alive(pid, started));
     state.status = alive ? status_of_living(dir, state.record) : Status::stopped;
     state.pid = alive ? pid : 0;
     return {};
@@ -638,8 +638,9 @@ Result<void> check_container_id(const std::string& id) {
     const bool usable = !id.empty() && id.size() <= kLongestId && id[0] != '.' && id[0] != '-' &&
                         std::all_of(id.begin(), id.end(), is_harmless);
     if (usable) return {};
-    return plain_error(concat("container id ", quoted(id),
-                              ": allowed are 1 to 255 letters, digits and the characters _ + - ., neither - nor . at first"));
+    return plain_error(
+        concat("container id ", quoted(id),
+               ": allowed are 1 to 255 letters, digits and the characters _ + - ., neither - nor . at first"));
 }
 
 void write_record(const ContainerRecord& record, const std::function<void(std::string_view)>& put) {
