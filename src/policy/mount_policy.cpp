@@ -218,9 +218,39 @@ bool is_of_kind(int fd, mode_t kind) {
     return ::fstat(fd, &info) == 0 && (info.st_mode & S_IFMT) == kind;
 }
 
-}  // namespace
+std::string parent_of(const std::string& path) {
+    const size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+}
 
-Result<UniqueFd> open_allowed(std::span<const MountPolicy> policies, const std::string& path, Access access) {
+// Whether what is there of the path, and nothing that a link on the way leads to, is in what the lists allow.
+bool is_listed(const MountPolicy& policy, std::string path, const MountTable& mounts) {
+    for (;; path = parent_of(path)) {
+        const Result<UniqueFd> there = open_at(AT_FDCWD, path, O_PATH);
+        if (there) {
+            const Result<HostPath> place = locate_with_parents(there->get(), mounts);
+            return place && check_allowed(policy, *place, Access::read);
+        }
+        const Result<UniqueFd> itself = open_at(AT_FDCWD, path, O_PATH | O_NOFOLLOW);
+        if ((itself && is_of_kind(itself->get(), S_IFLNK)) || path == "/" || path == ".") return false;
+    }
+}
+
+// Who may name only what is listed is told nothing of the rest: neither whether it is there, nor where a link leads.
+Error hide_unlisted(std::span<const MountPolicy> policies, const std::string& path, const std::string& place,
+                    Access access, Error error) {
+    const Result<MountTable> mounts = read_mount_table();
+    for (const MountPolicy& policy : policies) {
+        const bool reads = policy.allowed_read_paths.has_value();
+        if ((!reads && !policy.allowed_write_paths) || (mounts && is_listed(policy, place, *mounts))) continue;
+        const bool by_read = reads && (access == Access::read || !policy.allowed_write_paths);
+        return not_listed(by_read ? "allowed_read_paths" : "allowed_write_paths", policy,
+                          by_read ? *policy.allowed_read_paths : *policy.allowed_write_paths, HostPath{.path = path});
+    }
+    return error;
+}
+
+Result<UniqueFd> open_and_check(std::span<const MountPolicy> policies, const std::string& path, Access access) {
     UniqueFd fd = TRY(open_at(AT_FDCWD, path, O_PATH));
     const MountTable mounts = TRY(read_mount_table());
     const HostPath candidate = TRY_IN(path, locate_with_parents(fd.get(), mounts));
@@ -228,17 +258,11 @@ Result<UniqueFd> open_allowed(std::span<const MountPolicy> policies, const std::
     return fd;
 }
 
-Result<UniqueFd> open_allowed(const MountPolicy& policy, const std::string& path, Access access) {
-    return open_allowed(std::span(&policy, 1), path, access);
-}
-
-Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, const std::string& path, Access access) {
-    const size_t slash = path.rfind('/');
-    const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
+Result<UniqueFd> open_parent_and_check(std::span<const MountPolicy> policies, const std::string& path, Access access) {
+    const std::string name = path.substr(path.rfind('/') + 1);
     if (name.empty() || name == "." || name == "..")
         return plain_error(concat(quoted(path), " does not name an entry"));
-    const std::string parent = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
-    UniqueFd directory = TRY(open_at(AT_FDCWD, parent, O_PATH | O_DIRECTORY));
+    UniqueFd directory = TRY(open_at(AT_FDCWD, parent_of(path), O_PATH | O_DIRECTORY));
     const MountTable mounts = TRY(read_mount_table());
     HostPath candidate = TRY_IN(path, locate_with_parents(directory.get(), mounts));
     const Result<UniqueFd> entry = open_at(directory.get(), name, O_PATH | O_NOFOLLOW);
@@ -247,6 +271,24 @@ Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, cons
         exists ? TRY_IN(path, locate_with_parents(entry->get(), mounts)) : mere_entry(std::move(candidate), name);
     TRY_IN(path, check(policies, candidate, mounts, access, path));
     return directory;
+}
+
+}  // namespace
+
+Result<UniqueFd> open_allowed(std::span<const MountPolicy> policies, const std::string& path, Access access) {
+    Result<UniqueFd> opened = open_and_check(policies, path, access);
+    if (!opened) return hide_unlisted(policies, path, path, access, std::move(opened).error());
+    return opened;
+}
+
+Result<UniqueFd> open_allowed(const MountPolicy& policy, const std::string& path, Access access) {
+    return open_allowed(std::span(&policy, 1), path, access);
+}
+
+Result<UniqueFd> open_parent_allowed(std::span<const MountPolicy> policies, const std::string& path, Access access) {
+    Result<UniqueFd> opened = open_parent_and_check(policies, path, access);
+    if (!opened) return hide_unlisted(policies, path, parent_of(path), access, std::move(opened).error());
+    return opened;
 }
 
 Result<void> check_no_sockets(int directory) {

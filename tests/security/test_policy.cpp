@@ -278,6 +278,54 @@ TEST_CASE("policy: who comes by sudo may name what is listed, and where there is
     CHECK(call({"delete", "--force", "box"}).status == 0);
 }
 
+TEST_CASE("policy: who comes by sudo is not told what there is where nothing is listed, nor where a link leads") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;  // for refused()
+    const Machine machine("{}");
+    const fs::path own = machine.bundle.host() / "own", hidden = machine.bundle.host() / "hidden";
+    const fs::path secret = hidden / "secret";
+    for (const fs::path& directory : {own, hidden}) fs::create_directory(directory);
+    write_text(secret, "text\n");
+    write_text(machine.system.path,
+               "{\"allowed_read_paths\": [" + quoted(own) + "], \"allowed_write_paths\": [" + quoted(own) + "]}");
+    fs::create_symlink("/etc/hostname", hidden / "link");
+    fs::create_symlink(secret, own / "to-secret");
+    fs::create_symlink(hidden / "none", own / "to-none");
+    fs::create_symlink(hidden, own / "to-directory");
+    const std::vector<fs::path> names = {secret,
+                                         hidden / "none",
+                                         hidden / "link",
+                                         secret / "x",
+                                         hidden / "none/x",
+                                         own / "to-secret",
+                                         own / "to-none",
+                                         own / "to-none/x",
+                                         own / "to-directory/none",
+                                         own / "to-directory/none/x"};
+    REQUIRE(call({"sandbox", "-d", "--name", "box"}).status == 0);
+    for (const fs::path& name : names) {
+        for (const Words& words : {Words{"sandbox", "--env-file", name, "--", "true"},
+                                   {"sandbox", "--ro-bind", name.string() + ":/tmp/x", "--", "true"},
+                                   {"sandbox", "--lang", "sh", name},
+                                   {"sandbox", "--secret", "s=" + name.string(), "--", "true"},
+                                   {"cp", name, "box:/tmp/x"}}) {
+            if (words[0] == "cp" && fs::is_symlink(name)) continue;  // a link is not copied, whatever it leads to
+            const Ended told = call(words);
+            WITHSTANDS(words[1] + " " + name.string(),
+                       refused(told, "allowed_read_paths: " + name.string() + " is not in " + own.string()));
+            WITHSTANDS(words[1] + " errno", told.err.find("(E") == std::string::npos);
+        }
+    }
+    for (const fs::path& name : {hidden / "none/x", secret / "x", own / "to-none/x"}) {
+        const Ended told = call({"cp", "box:/etc/passwd", name});
+        WITHSTANDS("cp to " + name.string(), refused(told, "allowed_write_paths: " + name.string() + " is not in "));
+    }
+    // Of what is listed all is told.
+    CHECK(call({"cp", own / "none", "box:/tmp/x"}).err.find("(ENOENT)") != std::string::npos);
+    CHECK(call({"delete", "--force", "box"}).status == 0);
+}
+
 TEST_CASE("policy: the shipped one lets those who come by sudo work") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
