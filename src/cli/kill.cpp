@@ -11,6 +11,7 @@
 #include "cgroup/control_files.hpp"
 #include "cli/begin.hpp"
 #include "cli/verbs.hpp"
+#include "plan/plan.hpp"
 #include "state/lifecycle.hpp"
 
 namespace pinfold {
@@ -72,8 +73,16 @@ Result<void> signal_all(const ContainerState& state, int signal) {
     return {};
 }
 
+// Its first process has its deadline, which it would miss.
+Result<void> check_signal(const ContainerState& state, int signal) {
+    if (signal != SIGSTOP || !state.record.annotations.contains(kSandboxAnnotation)) return {};
+    return plain_error("a sandbox is not stopped by a signal: it would outlive its time")
+        .with_hint(concat("pinfold pause ", state.record.id));
+}
+
 Result<int> kill_it(const std::string& root, const KillOptions& options, int signal) {
     const ContainerState state = TRY(load_state(root, options.id));
+    TRY(check_signal(state, signal));
     if (options.all && state.record.cgroup.exists()) {
         TRY(signal_all(state, signal));
         return 0;

@@ -81,16 +81,23 @@ const EnforcedLimit* limit_named(const SandboxResult& result, std::string_view n
     return found == result.limits.end() ? nullptr : &*found;
 }
 
+// As it was in the end, where a group has it.
+std::string told_limit(const EnforcedLimit& limit) {
+    const auto bytes = parse_number<uint64_t>(limit.value);
+    const bool by_group = limit.enforced_by.starts_with("cgroup") && bytes;
+    return by_group ? in_megabytes(*bytes) : concat(limit.asked, " MB");
+}
+
 std::string told_memory(const SandboxResult& result) {
     const EnforcedLimit* limit = limit_named(result, "memory_mb");
     const std::string peak = result.peak_memory_bytes ? concat("peak ", in_megabytes(*result.peak_memory_bytes)) : "";
     if (limit == nullptr) return concat("out of memory", peak.empty() ? "" : ": ", peak);
-    return concat("out of memory: ", limit->asked, " MB", peak.empty() ? "" : concat(" (", peak, ")"));
+    return concat("out of memory: ", told_limit(*limit), peak.empty() ? "" : concat(" (", peak, ")"));
 }
 
 // Of one that ended by itself, and perhaps well.
 std::string told_memory_hits(const EnforcedLimit& limit, const SandboxResult& result) {
-    return concat("memory limit ", limit.asked, " MB was hit ", times(*limit.hit),
+    return concat("memory limit ", told_limit(limit), " was hit ", times(*limit.hit),
                   result.peak_memory_bytes ? concat(" (peak ", in_megabytes(*result.peak_memory_bytes), ')') : "");
 }
 

@@ -56,7 +56,7 @@ bool is_idle(const std::string& root, const ContainerState& state) {
     return seconds && seconds_since_use(root, state.record.id) >= *seconds;
 }
 
-// Of one that is paused: its init, which ends at the deadline by itself, is frozen with the rest.
+// Its init ends at the deadline by itself, unless it is paused, and frozen with the rest, or somebody has stopped it.
 bool is_overdue(const ContainerState& state) {
     constexpr int64_t kGrace = 1;  // second
     const auto limit = state.record.annotations.find(kLifetimeAnnotation);
@@ -89,7 +89,7 @@ bool is_to_go(const std::string& root, const ContainerState& state, bool abandon
     switch (state.status) {
         case Status::creating: return abandoned;
         case Status::created: return false;
-        case Status::running: return is_idle(root, state);
+        case Status::running: return is_idle(root, state) || is_overdue(state);
         case Status::paused: return is_overdue(state);
         case Status::stopped: break;
     }
@@ -115,11 +115,24 @@ Result<bool> prune_one(const std::string& root, const std::string& id, const Aud
     return std::move(destroyed).error();
 }
 
+// Who would hold these is the monitor of a command.
+Result<void> check_alone(const SandboxJob& job) {
+    std::vector<std::string> options;
+    if (job.cpu_timeout) options.emplace_back("--cpu-timeout");
+    if (job.output_limit != 0) options.emplace_back("--output-limit");
+    if (job.merge_output) options.emplace_back("--merge-output");
+    if (job.receipt) options.emplace_back("--receipt");
+    if (options.empty()) return {};
+    return plain_error(concat(join(options, ", "), ": nobody stays with a sandbox that has no command"))
+        .with_hint("give it a command, or exec a limit of its own");
+}
+
 Result<std::string> start(const SandboxJob& job, const SandboxSetting& setting) {
     PreparedJob prepared = TRY(prepare_job(job, setting, true));
     // Its first process is pinfold, which has no trampoline; and so far there is no second process of us.
     if (prepared.plan.process.protect_binary) return run_from_readonly_binary(setting.argv);
     if (!prepared.plan.sandbox_init->alone) return start_monitored(job, prepared, setting);
+    TRY(check_alone(job));
     prepared.streams.streams = TRY(null_streams());
     const SignalForwarder signals = TRY(SignalForwarder::create());
     NetworkHelpers network;

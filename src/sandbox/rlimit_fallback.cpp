@@ -249,6 +249,21 @@ Result<void> fall_back_to_rlimits(const SandboxJob& job, const HostFacts& host, 
     return {};
 }
 
+void read_group_again(const CgroupPath& place, std::vector<EnforcedLimit>& limits) {
+    constexpr struct {
+        const char* name;
+        const char* v2;
+        const char* v1;
+    } kFiles[] = {{"memory_mb", "memory.max", "memory.limit_in_bytes"},
+                  {"max_processes", "pids.max", "pids.max"},
+                  {"cpu_cores", "cpu.max", "cpu.cfs_quota_us"}};
+    for (EnforcedLimit& limit : limits) {
+        const auto file = std::ranges::find_if(kFiles, [&](const auto& one) { return limit.name == one.name; });
+        if (file == std::end(kFiles) || !limit.enforced_by.starts_with("cgroup")) continue;
+        if (std::optional<GroupLimit> now = read_limit(place, file->v2, file->v1)) limit.value = std::move(now->value);
+    }
+}
+
 std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& plan, pid_t pid, bool watched,
                                             const std::vector<UniqueFd>& disks) {
     const ResourceLimits& limits = job.limits;

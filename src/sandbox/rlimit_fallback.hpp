@@ -30,6 +30,8 @@ EnforcedLimit time_limit(std::string name, Seconds time);
 // What may be printed: pinfold passes no more on.
 EnforcedLimit printed_limit(uint64_t bytes);
 
+// What a group holds, as it is by now.
+void read_group_again(const CgroupPath& place, std::vector<EnforcedLimit>& limits);
 // What the kernel says of the limits once the job runs; `pid` is one of its processes. Memory that no group holds is
 // watched by the supervisor (memory_watch.hpp), or by nobody.
 std::vector<EnforcedLimit> read_back_limits(const SandboxJob& job, const Plan& plan, pid_t pid, bool watched,

@@ -256,6 +256,50 @@ TEST_CASE("stays: limits hold without a caller, and the end says which it was") 
     });
 }
 
+TEST_CASE("stays: nobody lengthens its life by stopping what holds its deadline") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    as_both([](const Bundle& bundle, const SpawnOptions& spawn) {
+        const DetachedSandbox box(bundle, {"--timeout", "1s"}, {}, spawn);
+        for (const char* signal : {"STOP", "SIGSTOP", "19"}) {
+            const Ended refused = box.run({"kill", bundle.id(), signal});
+            check_refused(refused, "a sandbox is not stopped by a signal");
+            CHECK(refused.err.find("hint: pinfold pause " + bundle.id()) != std::string::npos);
+            check_refused(box.run({"kill", "--all", bundle.id(), signal}), "a sandbox is not stopped by a signal");
+        }
+        // Who has its rights can do it by hand; then its time is over for prune, as it would be for itself.
+        REQUIRE(::kill(state_of(box, bundle)["pid"].get<int>(), SIGSTOP) == 0);
+        std::string pruned;
+        while (pruned.empty()) pruned = box.run({"prune"}).out;
+        CHECK(pruned == bundle.id() + "\n");
+    });
+}
+
+TEST_CASE("stays: without a command nothing is asked for that a monitor would have to hold") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const Ended ended = run_program(bundle.verb({"sandbox", "-d", "--name", bundle.id(), "--cpu-timeout", "1s",
+                                                 "--output-limit", "1m", "--merge-output", "--receipt"}));
+    check_refused(ended, "--cpu-timeout, --output-limit, --merge-output, --receipt: nobody stays with a sandbox", 125);
+}
+
+TEST_CASE("stays: a limit that was updated is told as it was in the end") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    const DetachedSandbox box(bundle, {"--memory", "256m"},
+                              {"sh", "-c", "until [ -e go ]; do sleep 0.01; done; exec tail /dev/zero"});
+    CHECK(box.run({"update", "--memory", "64m", "--memory-swap", "64m", bundle.id()}).status == 0);
+    CHECK(box.exec({}, {"touch", "go"}).status == 0);
+    const Ended waited = box.run({"wait", "--result", "-", bundle.id()});
+    CHECK(waited.status == 137);
+    const json memory = limit_of(json::parse(waited.out), "memory_mb");
+    CHECK(memory["asked"] == 256);
+    CHECK(memory["value"] == 64 << 20);
+    CHECK(memory["hit"] >= 1);
+}
+
 TEST_CASE("stays: of much output the newest is kept") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
