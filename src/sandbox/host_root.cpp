@@ -80,15 +80,13 @@ std::string groups(const User& user) {
 // A server on this machine's loopback is not the sandbox's, so pasta is asked in its place.
 std::string name_servers(const std::string& of_host, Network network) {
     std::string lines;
-    bool any = false;
+    if (network == Network::pasta && is_for_this_machine_only(of_host))
+        lines = concat("nameserver ", kPastaNameServer, '\n');
     for (const std::string_view line : split(of_host, '\n')) {
-        const bool is_server = line.starts_with("nameserver ");
-        const bool is_loopback = line.starts_with("nameserver 127.") || line.starts_with("nameserver ::1");
-        if (line.empty() || (is_loopback && network == Network::pasta)) continue;
-        any = any || is_server;
+        if (line.empty() || (is_on_loopback(line) && network == Network::pasta)) continue;
         lines += concat(line, '\n');
     }
-    return any || network != Network::pasta ? lines : concat("nameserver ", kPastaNameServer, '\n', lines);
+    return lines;
 }
 
 }  // namespace

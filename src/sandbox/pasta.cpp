@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <string>
@@ -20,6 +21,8 @@
 namespace pinfold {
 
 namespace {
+
+constexpr size_t kMostNames = 1 << 20;
 
 constexpr int kNotFound = 127;  // the watcher's exit code if there is no pasta
 
@@ -45,7 +48,10 @@ Result<Equipment> make_equipment(pid_t sandbox_init) {
 std::vector<std::string> words_for_pasta(const Equipment& equipment) {
     std::vector<std::string> words = {"pasta", "--foreground", "--quiet", "--config-net", "--no-map-gw"};
     for (const char* direction : {"-t", "-u", "-T", "-U"}) words.insert(words.end(), {direction, "none"});
-    words.insert(words.end(), {"--dns-forward", kPastaNameServer, "--no-netns-quit"});
+    words.emplace_back("--no-netns-quit");
+    // Only then: it would put that address into the answers of all other servers, too.
+    const Result<std::string> names = read_regular("/etc/resolv.conf", kMostNames);
+    if (is_for_this_machine_only(names ? *names : "")) words.insert(words.end(), {"--dns-forward", kPastaNameServer});
     words.insert(words.end(), {"--userns", concat("/proc/self/fd/", equipment.user.get())});
     words.insert(words.end(), {"--netns", concat("/proc/self/fd/", equipment.net.get())});
     words.insert(words.end(), {"--pid", concat("/proc/self/fd/", STDOUT_FILENO)});
@@ -128,6 +134,16 @@ Result<pid_t> start_here(const Child& sandbox_init) {
 }
 
 }  // namespace
+
+bool is_on_loopback(std::string_view server_line) {
+    return server_line.starts_with("nameserver 127.") || server_line.starts_with("nameserver ::1");
+}
+
+bool is_for_this_machine_only(std::string_view resolv_conf) {
+    const std::vector<std::string_view> lines = split(resolv_conf, '\n');
+    return std::ranges::none_of(
+        lines, [](std::string_view line) { return line.starts_with("nameserver ") && !is_on_loopback(line); });
+}
 
 Result<Pasta> Pasta::start(const Child& sandbox_init) {
     return Pasta(TRY_IN("--network pasta", start_here(sandbox_init)));

@@ -200,14 +200,11 @@ TEST_CASE("network: pasta leads to the world, and to nothing that only this mach
     }
 }
 
-TEST_CASE("network: names are asked for where this machine asks, also on its loopback") {
-    NEEDS_PASTA();
-    Bundle bundle;
-    write_text(bundle.host() / "resolv.conf", "search example.org\nnameserver 127.0.0.53\n");
-    const MountGuard names(bundle.host() / "resolv.conf", "/etc/resolv.conf", nullptr, MS_BIND);
-    const Networks networks;
-    const Caller caller(bundle, networks, false);
-    const UniqueFd server = serve_in(networks.machine(), "127.0.0.53", SOCK_DGRAM, 53);
+namespace {
+
+// A question to the first server in the sandbox's resolv.conf, by a socket that hears only of that: the answer comes
+// from there.
+void check_answered(const Caller& caller, const UniqueFd& server) {
     Process asking(
         caller.sandbox({}, {"bash", "-c",
                             "grep search /etc/resolv.conf; read -r _ at < <(grep nameserver /etc/resolv.conf);"
@@ -225,6 +222,22 @@ TEST_CASE("network: names are asked for where this machine asks, also on its loo
     ::sendto(server.get(), answer.data(), answer.size(), 0, reinterpret_cast<sockaddr*>(&from), size);
     CHECK(asking.read_line() == "answer");
     CHECK(asking.finish().status == 0);
+}
+
+}  // namespace
+
+TEST_CASE("network: names are asked for where this machine asks, also on its loopback") {
+    NEEDS_PASTA();
+    for (const char* address : {"127.0.0.53", kFarAway}) {
+        CAPTURE(address);
+        Bundle bundle;
+        write_text(bundle.host() / "resolv.conf", std::string("search example.org\nnameserver ") + address + "\n");
+        const MountGuard names(bundle.host() / "resolv.conf", "/etc/resolv.conf", nullptr, MS_BIND);
+        const Networks networks;
+        const Caller caller(bundle, networks, false);
+        check_answered(caller,
+                       serve_in(address == kFarAway ? networks.world() : networks.machine(), address, SOCK_DGRAM, 53));
+    }
 }
 
 TEST_CASE("network: a server that others can reach too is asked directly") {
