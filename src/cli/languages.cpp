@@ -25,7 +25,7 @@ Result<void> check_options(const SandboxOptions& options) {
 
 void ask_for_version(const Language& language, SandboxJob& job) {
     const bool by_script = language.version_command.empty();
-    job.command = script_command(language, {});
+    job.command = script_command(language, std::string(language.file), {});
     if (by_script) {
         job.script_name = language.file;
         job.script = language.version_script;

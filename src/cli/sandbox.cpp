@@ -63,8 +63,8 @@ Result<void> take_script(const std::string& name, const Gate& gate, SandboxJob& 
     const std::string& file = job.command[0];
     const UniqueFd opened = TRY_IN("--lang", gate.open_to_read(file));
     job.script = TRY_IN("--lang", read_document_or_input(opened ? concat("/proc/self/fd/", opened.get()) : file));
-    job.script_name = language.file;
-    job.command = script_command(language, {job.command.begin() + 1, job.command.end()});
+    job.script_name = script_name(language, file);
+    job.command = script_command(language, job.script_name, {job.command.begin() + 1, job.command.end()});
     return {};
 }
 

@@ -127,7 +127,10 @@ void Denials::count(const seccomp_notif& call) {
 std::string Denials::hint(int64_t failed_at, std::chrono::nanoseconds lived) const {
     const std::chrono::nanoseconds right_before = std::clamp<std::chrono::nanoseconds>(lived / 2, 100ms, 1s);
     if (last_.empty() || failed_at - last_at_ > right_before.count()) return {};
-    return concat("the seccomp profile denied ", last_, " right before it failed; --seccomp names another profile");
+    const char* const remedy = last_ == "ptrace" ? "no profile that comes with pinfold lets programs trace; of a "
+                                                   "sanitizer's build, -e ASAN_OPTIONS=detect_leaks=0"
+                                                 : "--seccomp names another profile";
+    return concat("the seccomp profile denied ", last_, " right before it failed; ", remedy);
 }
 
 std::vector<DeniedCall> Denials::take() const {

@@ -52,10 +52,19 @@ Result<Language> find_language(std::string_view name) {
             "FILE:/workspace/FILE -- PROGRAM FILE");
 }
 
-std::vector<std::string> script_command(const Language& language, const std::vector<std::string>& arguments) {
+std::string script_name(const Language& language, const std::string& file) {
+    constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-+";
+    const std::string name = file.substr(file.rfind('/') + 1);
+    const bool is_plain =
+        !name.empty() && name[0] != '-' && name[0] != '.' && name.find_first_not_of(kPlain) == name.npos;
+    return is_plain ? name : std::string(language.file);
+}
+
+std::vector<std::string> script_command(const Language& language, const std::string& name,
+                                        const std::vector<std::string>& arguments) {
     const std::vector<std::string_view> words = split(language.command, ' ');
     std::vector<std::string> command(words.begin(), words.end());
-    command.emplace_back(language.file);
+    command.push_back(name);
     command.insert(command.end(), arguments.begin(), arguments.end());
     return command;
 }

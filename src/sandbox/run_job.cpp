@@ -70,7 +70,7 @@ Result<SandboxResult> run_prepared(const SandboxJob& job, PreparedJob& prepared,
         TRY(supervise_job({running.child->pidfd.get(), &running.payload->link, plan.cgroup.place, signals,
                            prepared.streams, &denials, timeout, job.cpu_timeout, -1, memory ? &*memory : nullptr, -1,
                            let_go, bool(on_stay), terminal ? &*terminal : nullptr}));
-    terminal.reset();  // the caller's is as it was
+    terminal.reset();                                    // the caller's is as it was
     read_group_again(plan.cgroup.place, result.limits);  // it may have been updated
     take_output(prepared.streams.output, result);
     result.denied = denials.take();

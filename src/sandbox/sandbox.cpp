@@ -144,8 +144,8 @@ SandboxResult SandboxRunner::run_command(std::vector<std::string> command, Sandb
 SandboxResult SandboxRunner::run_code(const std::string& language, std::string code, SandboxJob job) const {
     const Result<Language> known = find_language(language);
     if (!known) return failed_result(known.error());
-    job.command = script_command(*known, {});
     job.script_name = known->file;
+    job.command = script_command(*known, job.script_name, {});
     job.script = std::move(code);
     return run_command({}, std::move(job));
 }

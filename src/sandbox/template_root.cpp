@@ -26,7 +26,8 @@ static void add_parents(const std::string& path, Skeleton& skeleton) {
 
 Result<HostRoot> plan_template_root(const FoundTemplate& found, const Policies& policies, const User& user,
                                     Network network) {
-    const Template recipe = TRY(parse_template(found.text, found.file));
+    const std::string& told = found.file.empty() ? found.name : found.file;
+    const Template recipe = TRY(parse_template(found.text, told));
     HostRoot root;
     root.skeleton.directories = {"dev", "proc", "tmp", "workspace", "etc"};
     add_names(root, user, network);
@@ -34,7 +35,7 @@ Result<HostRoot> plan_template_root(const FoundTemplate& found, const Policies& 
         for (const std::string& path : expand_shown(pattern)) {
             std::optional<UniqueFd> source;
             if (found.origin != TemplateOrigin::pinfold)
-                source = TRY_IN(concat("--template ", found.file), open_shown(policies, path));
+                source = TRY_IN(concat("--template ", told), open_shown(policies, path));
             if (source && !*source) continue;
             Mount& mount = root.mounts.emplace_back(shown(path));
             if (source) {
@@ -44,8 +45,7 @@ Result<HostRoot> plan_template_root(const FoundTemplate& found, const Policies& 
             add_parents(path.substr(1), root.skeleton);
         }
     }
-    if (root.mounts.empty())
-        return plain_error(concat(found.file, ": show: this machine has none of it that may be shown"));
+    if (root.mounts.empty()) return plain_error(concat(told, ": show: this machine has none of it that may be shown"));
     for (const auto& [path, target] : recipe.links) {
         add_parents(path, root.skeleton);
         root.skeleton.links.push_back({path, target});

@@ -163,7 +163,7 @@ TEST_CASE("hostile: programs that are none") {
     });
 }
 
-TEST_CASE("hostile: scripts with odd names are read, and stored under their own") {
+TEST_CASE("hostile: scripts with odd names are read, and stored by a plain one") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
     for (const char* name : {"a b", "$(touch x).sh", "'\"", "-rf", "new\nline", "\xff\xfe", "..."}) {
@@ -174,6 +174,9 @@ TEST_CASE("hostile: scripts with odd names are read, and stored under their own"
         CHECK(ended.out == "main.sh\n");
         CHECK(ended.status == 0);
     }
+    const Bundle bundle;
+    write_text(bundle.host() / "own-name_1.mjs", "echo $0\n");
+    CHECK(run_job(bundle, {{"--lang", "sh", bundle.host() / "own-name_1.mjs"}, {}, {}}).out == "own-name_1.mjs\n");
 }
 
 TEST_CASE("hostile: output that is no text arrives unchanged") {

@@ -122,7 +122,7 @@ TEST_CASE("sandbox: scripts by language, from a file or standard input") {
     PINFOLD_ONLY();
     const Bundle bundle;
     write_text(bundle.host() / "s", "echo \"$0 $1 $(pwd)\"\n");
-    CHECK(run_job(bundle, {{"--lang", "sh", bundle.host() / "s", "word"}, {}, {}}).out == "main.sh word /workspace\n");
+    CHECK(run_job(bundle, {{"--lang", "sh", bundle.host() / "s", "word"}, {}, {}}).out == "s word /workspace\n");
     CHECK(run_job(bundle, {{"--lang", "bash", "-"}, {}, {.input = "echo $((6 * 7))\n"}}).out == "42\n");
     const Ended unknown = run_job(bundle, {{"--lang", "cobol", "-"}, {}, {}});
     CHECK(unknown.status == 125);
