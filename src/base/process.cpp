@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -31,6 +32,16 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
     return result;
 }
 
+// Programs that help take settings from variables (PS_FORMAT, MKE2FS_CONFIG), and may run with rights that whoever has
+// set them has not.
+static std::vector<std::string> helpers_environment() {
+    std::vector<std::string> environment;
+    for (const char* name : {"PATH", "LANG", "LC_ALL", "TERM", "COLUMNS"}) {
+        if (const char* value = std::getenv(name)) environment.push_back(concat(name, '=', value));
+    }
+    return environment;
+}
+
 Result<pid_t> spawn(const std::vector<std::string>& words, int output) {
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
@@ -38,7 +49,9 @@ Result<pid_t> spawn(const std::vector<std::string>& words, int output) {
         if (output >= 0) ::posix_spawn_file_actions_adddup2(&actions, output, fd);
     }
     pid_t pid = 0;
-    const int failed = ::posix_spawnp(&pid, words[0].c_str(), &actions, nullptr, pointers(words).data(), environ);
+    const std::vector<std::string> environment = helpers_environment();
+    const int failed =
+        ::posix_spawnp(&pid, words[0].c_str(), &actions, nullptr, pointers(words).data(), pointers(environment).data());
     ::posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) return errno_error(failed, concat("start ", words[0]));
     return pid;

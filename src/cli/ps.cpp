@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <span>
 
 #include "base/fs.hpp"
 #include "base/process.hpp"
@@ -52,12 +51,14 @@ Result<std::string> select_lines(std::string_view table, const std::vector<pid_t
     const auto column = size_t(std::ranges::find(heading, "PID") - heading.begin());
     if (column == heading.size()) return plain_error("the output of ps has no PID column");
     std::string out = concat(lines[0], '\n');
-    for (const std::string_view line : std::span(lines).subspan(1)) {
+    for (size_t i = 1; i < lines.size(); ++i) {
+        const std::string_view line = lines[i];
         const std::vector<std::string_view> words = words_of(line);
         if (words.empty()) continue;
         const auto pid = column < words.size() ? parse_number<pid_t>(words[column]) : std::nullopt;
+        // What it says is not told: it may speak of any process of the host.
         if (!pid) {
-            return plain_error(concat("the output of ps has a line without a number in the PID column: ", quoted(line)))
+            return plain_error(concat("the output of ps has no number in the PID column of line ", i + 1))
                 .with_hint("let the PID column come first, as in -o pid,args");
         }
         if (std::ranges::binary_search(pids, *pid)) out += concat(line, '\n');
@@ -67,7 +68,15 @@ Result<std::string> select_lines(std::string_view table, const std::vector<pid_t
 
 }  // namespace
 
+// They say what is told of which processes, and which column is called PID: with them ps(1) tells of all of the host's,
+// as root may see them.
+static Result<void> check_arguments(const PsOptions& options, const Gate& gate) {
+    if (!gate.binds_caller() || options.args.empty()) return {};
+    return Error{kPolicyRefusal, "policy: arguments of ps(1) are for who has their own rights", "leave them out"};
+}
+
 Result<int> verb_ps(const PsOptions& options, const CommandLine& line) {
+    TRY(check_arguments(options, *line.gate));
     const ContainerState state = TRY(load_state(line.global.root, options.id));
     const std::vector<pid_t> pids = TRY(processes_of(state));
     if (options.json) {

@@ -326,6 +326,31 @@ TEST_CASE("policy: who comes by sudo is not told what there is where nothing is 
     CHECK(call({"delete", "--force", "box"}).status == 0);
 }
 
+TEST_CASE("policy: who comes by sudo is told of the processes of a sandbox, and of no others") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Forbidden vault;  // for refused()
+    const Machine machine("{}");
+    SpawnOptions secretive;
+    secretive.env = {"SECRET_TOKEN=hunter2"};
+    const Process roots({"sleep", "1000"}, secretive);
+    const std::string pid = std::to_string(roots.pid());
+    REQUIRE(call({"sandbox", "-d", "--name", "box", "--", "sleep", "1000"}).status == 0);
+    for (const Words& words :
+         {Words{"eww", "-p", pid, "-o", "comm=PID,args"}, {"eww", "-p", pid}, {"-o", "etimes=PID,args"}}) {
+        Words line = {"ps", "box"};
+        line.insert(line.end(), words.begin(), words.end());
+        const Ended told = call(line);
+        WITHSTANDS("ps " + words[0], refused(told, "policy: arguments of ps(1)"));
+        WITHSTANDS("ps " + words[0] + ": what it says", (told.out + told.err).find("hunter2") == std::string::npos);
+    }
+    // Root may ask as it likes, and is not shown a line either that only looks like one of the container's.
+    const Ended wrong = call({"ps", "box", "eww", "-p", pid, "-o", "comm=PID,args"}, {});
+    WITHSTANDS("a line that is none", wrong.err.find("hunter2") == std::string::npos);
+    CHECK(call({"ps", "box"}).out.find("sleep 1000") != std::string::npos);
+    CHECK(call({"delete", "--force", "box"}).status == 0);
+}
+
 TEST_CASE("policy: the shipped one lets those who come by sudo work") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
