@@ -578,8 +578,17 @@ static bool needs_own_proc(const ProcessPlan& process) {
                                [&](std::string_view entry) { return entry.starts_with("PATH=") && names_proc(entry); });
 }
 
+// The trampoline is written with the limits in force, in a process that has all of pinfold mapped.
+static bool leaves_room_to_write(const ProcessPlan& process) {
+    constexpr rlim_t kRoom = 64 << 20;
+    return std::ranges::none_of(process.rlimits, [](const ResourceLimit& one) {
+        return one.resource == RLIMIT_AS && one.limit.rlim_cur < kRoom;
+    });
+}
+
 bool can_end_in_trampoline(const ChildRequest& request) {
     const ProcessPlan& process = request.process;
+    if (!leaves_room_to_write(process)) return false;
     if (!has_trampoline() || !process.has_memory_programs) return false;
     if (!process.protect_binary && !request.waits_for_start) return false;
     // Whoever executes a program in a user namespace can be traced by its root, as one with pinfold's own memory

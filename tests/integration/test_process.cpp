@@ -38,6 +38,20 @@ TEST_CASE("rlimits: lowered as configured, the others as they were") {
     CHECK(limits["RLIMIT_STACK"] == json({stack.rlim_cur, stack.rlim_max}));
 }
 
+TEST_CASE("rlimits: a program that needs little starts with little address space") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    Bundle bundle;
+    bundle.probe({"report"});
+    fs::copy_file("/bin/busybox", bundle.rootfs() / "true");
+    bundle.config["process"]["args"] = {"/true"};
+    bundle.config["process"]["rlimits"] =
+        json::array({{{"type", "RLIMIT_AS"}, {"soft", 5'000'000}, {"hard", 5'000'000}}});
+    bundle.write_config();
+    const Ended ended = run_program(bundle.command_line({}));
+    CHECK_MESSAGE(ended.status == 0, ended.err);
+}
+
 TEST_CASE("rlimits: raising a hard limit works with CAP_SYS_RESOURCE, is a warning without") {
     NEEDS_ROOT();
     PINFOLD_ONLY();
