@@ -99,10 +99,10 @@ Result<std::vector<ContainerState>> states_below(const GlobalOptions& options) {
 
 Result<int> verb_list(const ListOptions& options, const CommandLine& line) {
     std::vector<ContainerState> states = TRY(states_below(line.global));
-    // Whoever comes by sudo has no business with the containers of engines.
+    // Whoever comes by sudo has no business with the containers of engines, and with root's own sandboxes.
     if (line.gate->binds_caller())
         std::erase_if(states,
-                      [](const ContainerState& one) { return !one.record.annotations.contains(kSandboxAnnotation); });
+                      [](const ContainerState& one) { return !one.record.annotations.contains(kBoundAnnotation); });
     if (options.quiet) {
         TRY(print(ids(states)));
         return 0;

@@ -23,7 +23,8 @@ namespace pinfold {
 
 namespace {
 
-// Whoever has come by sudo(8) has no business with containers that were not made by `sandbox`, and none without groups.
+// Whoever has come by sudo(8) has no business with what was not made by `sandbox` in the same way, and none without
+// groups.
 Result<void> check_bound_caller(const CommandLine& line) {
     const GlobalOptions& global = line.global;
     if (global.cgroup_manager == CgroupManager::disabled || global.rootless.value_or(false)) {
@@ -31,8 +32,11 @@ Result<void> check_bound_caller(const CommandLine& line) {
     }
     if (line.target.empty()) return {};
     const ContainerState state = TRY(load_state(global.root, line.target));
-    if (state.record.annotations.contains(kSandboxAnnotation)) return {};
-    return Error{kPolicyRefusal, concat("policy: container ", quoted(line.target), " is no sandbox"), {}};
+    if (!state.record.annotations.contains(kSandboxAnnotation))
+        return Error{kPolicyRefusal, concat("policy: container ", quoted(line.target), " is no sandbox"), {}};
+    // What root has shown to its own is not for them.
+    if (state.record.annotations.contains(kBoundAnnotation)) return {};
+    return Error{kPolicyRefusal, concat("policy: sandbox ", quoted(line.target), " is root's own"), {}};
 }
 
 Result<void> take_through(Gate& gate, CommandLine& line) {

@@ -151,7 +151,8 @@ SandboxSetting setting_of(const CommandLine& line) {
             .policies = line.gate->policies(),
             .audit = line.global.audit,
             .words = callers_words(*line.gate),
-            .argv = line.argv};
+            .argv = line.argv,
+            .bound = line.gate->binds_caller()};
 }
 
 Result<SandboxJob> make_job(const SandboxOptions& options, const Gate& gate) {
@@ -214,7 +215,8 @@ Result<int> verb_prune(const PruneOptions& options, const CommandLine& line) {
     std::chrono::nanoseconds age{};
     if (!options.older_than.empty()) age = TRY(parse_time("--older-than", options.older_than));
     const AuditTrail trail = options.dry_run ? AuditTrail() : TRY(open_audit(line));
-    const auto names = options.dry_run ? sandboxes_to_prune(root, age) : prune_sandboxes(root, trail, age);
+    const WhatToPrune what{age, line.gate->binds_caller()};
+    const auto names = options.dry_run ? sandboxes_to_prune(root, what) : prune_sandboxes(root, trail, what);
     for (const std::string& id : TRY(names)) TRY(print(id + "\n"));
     return 0;
 }

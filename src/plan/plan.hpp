@@ -88,6 +88,8 @@ struct PlanOptions {
 
 // Of what `pinfold sandbox` has made.
 inline constexpr const char* kSandboxAnnotation = "org.pinfold.sandbox";
+// Of those: what a caller has started whom a policy binds. Such callers have to do with no others.
+inline constexpr const char* kBoundAnnotation = "org.pinfold.bound";
 // "true": as --strict.
 inline constexpr const char* kStrictAnnotation = "org.pinfold.strict";
 // "true": Landlock's rules are laid on the payload, and with them no_new_privs. The others: ports, "any" or "none".

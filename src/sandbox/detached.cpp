@@ -83,7 +83,8 @@ int64_t seconds_since_end(const std::string& root, const std::string& id) {
     return std::max<int64_t>(::time(nullptr) - info.st_mtim.tv_sec, 0);
 }
 
-bool is_to_go(const std::string& root, const ContainerState& state, bool abandoned, std::chrono::nanoseconds age) {
+bool is_to_go(const std::string& root, const ContainerState& state, bool abandoned, const WhatToPrune& what) {
+    if (what.bound && !state.record.annotations.contains(kBoundAnnotation)) return false;
     if (!state.has_record) return abandoned && is_left_over(root, state);
     if (!state.record.annotations.contains(kSandboxAnnotation)) return false;
     switch (state.status) {
@@ -95,16 +96,16 @@ bool is_to_go(const std::string& root, const ContainerState& state, bool abandon
     }
     // One that can be started again is not done with.
     if (state.record.annotations.contains(kKeptAnnotation)) return false;
-    return std::chrono::seconds(seconds_since_end(root, state.record.id)) >= age;
+    return std::chrono::seconds(seconds_since_end(root, state.record.id)) >= what.age;
 }
 
 // Under its lock, and only if it is still so: another may have removed it, or used it again. Whose creator lives cannot
 // be locked.
-Result<bool> prune_one(const std::string& root, const std::string& id, const AuditTrail& trail,
-                       std::chrono::nanoseconds age, Result<void>& logged) {
+Result<bool> prune_one(const std::string& root, const std::string& id, const AuditTrail& trail, const WhatToPrune& what,
+                       Result<void>& logged) {
     const StateLock lock = TRY(StateLock::take(root, id));
     const ContainerState state = TRY(load_for_delete(root, id, false));
-    if (!is_to_go(root, state, true, age)) return false;
+    if (!is_to_go(root, state, true, what)) return false;
     hold_signals_until_exit();
     const AuditEvent event{"prune", id, "", {{"status", json_quoted(status_name(state.status))}}};
     logged = trail.append(event);
@@ -172,6 +173,7 @@ Result<void> restart_sandbox(const SandboxSetting& setting, const std::string& i
             .with_hint("one that is to be started again takes a place for them: pinfold sandbox -d --keep-files DIR");
     SandboxSetting again = setting;
     again.again = true;
+    again.bound = again.bound || state.record.annotations.contains(kBoundAnnotation);
     const SandboxJob job = TRY(load_job(setting.state_root, id));
     const Policies policies = for_sandboxes(setting.policies, setting.state_root, setting.audit);
     const KeptOwner owner = TRY(kept_owner());
@@ -186,24 +188,24 @@ Result<void> remove_sandbox(const std::string& state_root, const std::string& id
     return destroy_container(state_root, TRY(load_state(state_root, id)));
 }
 
-Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root, std::chrono::nanoseconds age) {
+Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root, const WhatToPrune& what) {
     std::vector<std::string> names;
     for (const ContainerState& state : TRY(load_all_states(state_root))) {
-        if (is_to_go(state_root, state, is_abandoned(state_root, state), age)) names.push_back(state.record.id);
+        if (is_to_go(state_root, state, is_abandoned(state_root, state), what)) names.push_back(state.record.id);
     }
     return names;
 }
 
 Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, const AuditTrail& trail,
-                                                 std::chrono::nanoseconds age) {
+                                                 const WhatToPrune& what) {
     std::vector<std::string> gone;
     Result<void> logged;
-    for (const std::string& id : TRY(sandboxes_to_prune(state_root, age))) {
+    for (const std::string& id : TRY(sandboxes_to_prune(state_root, what))) {
         if (is_asked_to_end()) {
             log_warning("interrupted by a signal, before all were removed");
             break;
         }
-        const Result<bool> pruned = prune_one(state_root, id, trail, age, logged);
+        const Result<bool> pruned = prune_one(state_root, id, trail, what, logged);
         TRY(logged);
         if (pruned && *pruned) gone.push_back(id);
         else if (!pruned && pruned.error().code != kNoSuchContainer) log_warning(pruned.error().message);

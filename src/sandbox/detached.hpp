@@ -22,13 +22,18 @@ Result<void> restart_sandbox(const SandboxSetting& setting, const std::string& i
 // Ends it, and what runs in it.
 Result<void> remove_sandbox(const std::string& state_root, const std::string& id);
 
+struct WhatToPrune {
+    std::chrono::nanoseconds age{};  // of those that have ended: since then at least
+    bool bound = false;              // only what callers have started whom a policy binds
+};
+
 // Those that have ended, should have, or were not used for as long as they may be unused; and what is left of those
-// that were never there. The names of what is to go. Those that have ended: only if that was so long ago.
-Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root, std::chrono::nanoseconds age = {});
+// that were never there. The names of what is to go.
+Result<std::vector<std::string>> sandboxes_to_prune(const std::string& state_root, const WhatToPrune& what = {});
 
 // Each is logged before it is removed; a failure of that ends it all, any other is a warning. The names of what was
 // removed.
 Result<std::vector<std::string>> prune_sandboxes(const std::string& state_root, const AuditTrail& trail,
-                                                 std::chrono::nanoseconds age = {});
+                                                 const WhatToPrune& what = {});
 
 }  // namespace pinfold

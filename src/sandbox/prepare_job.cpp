@@ -88,6 +88,7 @@ Result<PreparedJob> prepare(const std::string& id, const SandboxJob& job, const 
     // Over whatever else is at that place.
     if (std::optional<Mount> secrets = transfers.secrets_mount(config.spec.process->user))
         config.spec.mounts.push_back(std::move(*secrets));
+    if (setting.bound) config.spec.annotations[kBoundAnnotation] = "true";
     if (!listeners.empty()) config.spec.annotations[kPublishedAnnotation] = published_annotation(ports_of(listeners));
     const Seccomp profile = setting.recorder != nullptr ? profile_beside_binds(job, setting.recorder->watched())
                                                         : *config.spec.linux_.seccomp;

@@ -23,6 +23,7 @@ struct SandboxSetting {
     char** argv = nullptr;  // of a program that may be started again from a protected file
     int answer = -1;        // by which a process in between answers its caller; -1: there is none
     bool again = false;     // the job's sandbox is there, and has stopped
+    bool bound = false;     // by a caller whom a policy binds (kBoundAnnotation)
     // Is told which ports are open once the program has been started; none: nobody is.
     std::function<void(const std::vector<PublishedPort>&)> on_published;
     Recorder* recorder = nullptr;  // of what the job does; its filter is then the recorder's

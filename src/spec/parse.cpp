@@ -356,7 +356,7 @@ static void tell_unknown_annotations(const StringMap& annotations, const std::st
     constexpr std::string_view kPrefix = "org.pinfold.";
     static constexpr auto kKnown =
         std::to_array<std::string_view>({"sandbox", "strict", "landlock", "landlock.tcp-bind", "landlock.tcp-connect",
-                                         "idle-timeout", "lifetime", "published", "oom-killed"});
+                                         "idle-timeout", "lifetime", "published", "oom-killed", "bound", "kept-files"});
     for (const auto& [key, value] : annotations) {
         if (!key.starts_with(kPrefix) || std::ranges::find(kKnown, key.substr(kPrefix.size())) != kKnown.end())
             continue;

@@ -686,6 +686,24 @@ TEST_CASE("policy: by sudo only sandboxes, and what can be done with one") {
                                {"cp", "engines:/probe", machine.bundle.host() / "x"}}) {
         WITHSTANDS(words[0], refused(call(words), "policy: container 'engines' is no sandbox"));
     }
+    // Nor with what root shows to a sandbox of its own.
+    const std::string shows = std::string("echo \"") + Forbidden::kText + "\" | tee /tmp/s; exec sleep 1000";
+    const Ended roots = call({"sandbox", "-d", "--memory", "64m", "--name", "roots", "--", "sh", "-c", shows}, {});
+    REQUIRE_MESSAGE(roots.status == 0, roots.err);
+    for (const Words& words : {Words{"exec", "roots", "cat", "/tmp/s"},
+                               {"cp", "roots:/tmp/s", "-"},
+                               {"logs", "roots"},
+                               {"wait", "roots"},
+                               {"state", "roots"},
+                               {"ps", "roots"},
+                               {"pause", "roots"},
+                               {"stop", "roots"},
+                               {"delete", "--force", "roots"}}) {
+        WITHSTANDS(words[0] + " roots", refused(call(words), "policy: sandbox 'roots' is root's own"));
+    }
+    CHECK(call({"stop", "--time", "0s", "roots"}, {}).status == 0);
+    WITHSTANDS("prune", call({"prune"}).out.empty() && call({"list", "-q"}).out.empty());
+    CHECK(call({"prune"}, {}).out == "roots\n");
     CHECK(call({"list", "-q"}, {}).out == "engines\n");
     WITHSTANDS("list", call({"list", "-q"}).out.empty());
     CHECK(call({"delete", "--force", "engines"}, {}).status == 0);
