@@ -1,9 +1,11 @@
-// Sizes and times as people and Go programs write them.
+// Sizes, times and ports as people and Go programs write them.
 #include "base/units.hpp"
 
 #include <charconv>
 #include <iterator>
 #include <utility>
+
+#include "base/strings.hpp"
 
 namespace pinfold {
 
@@ -85,6 +87,18 @@ std::string in_seconds(double seconds) {
     char text[32];
     const auto end = std::to_chars(std::begin(text), std::end(text) - 2, seconds, std::chars_format::fixed, 1).ptr;
     return std::string(text, end) + " s";
+}
+
+std::optional<Ports> parse_ports(std::string_view text) {
+    if (text == "any") return Ports();
+    std::vector<uint16_t> ports;
+    if (text == "none") return ports;
+    for (const std::string_view word : split(text, ',')) {
+        const std::optional<uint16_t> port = parse_number<uint16_t>(word);
+        if (!port) return std::nullopt;
+        ports.push_back(*port);
+    }
+    return ports;
 }
 
 }  // namespace pinfold

@@ -1,4 +1,4 @@
-// Sizes and times as people and Go programs write them.
+// Sizes, times and ports as people and Go programs write them.
 #pragma once
 
 #include <chrono>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pinfold {
 
@@ -20,5 +21,9 @@ std::string decimal(double number);
 
 // "2.0 s"
 std::string in_seconds(double seconds);
+
+// TCP ports: "80,443", "any", which is nothing, or "none". No value for anything else.
+using Ports = std::optional<std::vector<uint16_t>>;
+std::optional<Ports> parse_ports(std::string_view text);
 
 }  // namespace pinfold

@@ -213,8 +213,6 @@ void plan_devices(const Spec& spec, Plan& plan);
 ProcessPlan plan_process(const Spec& spec, unsigned preserve_fds, const HostFacts& host);
 // Nothing where none are asked for, or the kernel has none, of which it warns.
 Result<std::optional<LandlockRules>> plan_landlock(const Spec& spec);
-// "80,443", "any" or "none"; nothing for anything else.
-std::optional<LandlockRules::Ports> parse_ports(std::string_view text);
 // Not one call for keys gets past the profile: who is under it needs no keyring of its own.
 bool forbids_keys(const std::optional<Seccomp>& profile);
 uint64_t namespace_flag(NamespaceType type);

@@ -11,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "base/units.hpp"
 #include "plan/plan.hpp"
 
 namespace pinfold {
@@ -201,15 +202,12 @@ bool has_own_network(const Linux& config) {
 Result<LandlockRules::Ports> plan_ports(const Spec& spec, const char* name, int abi) {
     const std::string* text = annotation(spec, name);
     if (text == nullptr) return LandlockRules::Ports();
-    const std::optional<LandlockRules::Ports> ports = parse_ports(*text);
-    const std::string place = concat("annotations.", name);
-    if (!ports)
-        return plain_error(concat(place, ": ", quoted(*text), " is no list of ports; expected any, none or 80,443"));
-    if (*ports && abi < kLandlockTcp) {
-        return plain_error(concat(place, ": this kernel cannot hold a process to ports"))
+    LandlockRules::Ports ports = *parse_ports(*text);  // which was validated
+    if (ports && abi < kLandlockTcp) {
+        return plain_error(concat("annotations[", quoted(name), "]: this kernel cannot hold a process to ports"))
             .with_hint("Landlock does from Linux 6.7 on; drop the list, or use a network namespace");
     }
-    return *ports;
+    return ports;
 }
 
 // A network namespace hides both; without one, the rules are what keeps the host's out of reach.
@@ -220,18 +218,6 @@ void tell_of_gaps(int abi) {
 }
 
 }  // namespace
-
-std::optional<LandlockRules::Ports> parse_ports(std::string_view text) {
-    if (text == "any") return LandlockRules::Ports();
-    std::vector<uint16_t> ports;
-    if (text == "none") return ports;
-    for (const std::string_view word : split(text, ',')) {
-        const std::optional<uint16_t> port = parse_number<uint16_t>(word);
-        if (!port) return std::nullopt;
-        ports.push_back(*port);
-    }
-    return ports;
-}
 
 Result<std::optional<LandlockRules>> plan_landlock(const Spec& spec) {
     const std::string* wish = annotation(spec, kLandlockAnnotation);

@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/sha256.hpp"
 #include "base/strings.hpp"
+#include "base/units.hpp"
 #include "kernel/namespaces.hpp"
 #include "kernel/surroundings.hpp"
 #include "pinfold/generate.hpp"

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <set>
 
+#include "base/units.hpp"
 #include "pinfold/result.hpp"
 #include "spec/resources.hpp"
 #include "spec/words.hpp"
@@ -234,10 +235,14 @@ void validate_own_annotations(const StringMap& annotations, Problems& problems) 
             require_known(member_path("annotations", name), found->second, kAnswers, problems);
     }
     const auto landlock = annotations.find("org.pinfold.landlock");
-    if (landlock != annotations.end() && landlock->second != "false") return;
+    const bool is_on = landlock != annotations.end() && landlock->second != "false";
     for (const char* name : {"org.pinfold.landlock.tcp-bind", "org.pinfold.landlock.tcp-connect"}) {
-        if (annotations.contains(name))
-            problems.add(member_path("annotations", name), "needs \"org.pinfold.landlock\": \"true\"");
+        const auto found = annotations.find(name);
+        if (found == annotations.end()) continue;
+        const std::string path = member_path("annotations", name);
+        if (!parse_ports(found->second))
+            problems.add(path, expected_but_found(found->second, "any, none, or TCP ports as in 80,443"));
+        if (!is_on) problems.add(path, "needs \"org.pinfold.landlock\": \"true\"");
     }
 }
 

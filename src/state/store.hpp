@@ -93,8 +93,8 @@ public:
     Result<void> write_file(const char* name, std::string_view text) const;
     // A new file in it, locked (flock) for as long as it is held.
     Result<UniqueFd> make_locked_file(const char* name) const;
-    // What a sandbox that stays has printed, and how it ended, when it ran before. Not before it runs again: a start that
-    // fails leaves both.
+    // What a sandbox that stays has printed, and how it ended, when it ran before. Not before it runs again: a start
+    // that fails leaves both.
     Result<void> forget_last_end() const;
     // The directory itself, for who outlives this object.
     Result<UniqueFd> hold() const;

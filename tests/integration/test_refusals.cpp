@@ -76,6 +76,9 @@ const std::vector<Refusal>& refusals() {  // NOLINT(readability-function-size)
         {"/annotations",
          {{"org.pinfold.landlock.tcp-connect", "80"}, {"org.pinfold.landlock", "false"}},
          R"(annotations["org.pinfold.landlock.tcp-connect"]: needs )"},
+        {"/annotations",
+         {{"org.pinfold.landlock.tcp-bind", "80,http"}, {"org.pinfold.landlock", "true"}},
+         R"(annotations["org.pinfold.landlock.tcp-bind"]: found "80,http", allowed: any, none, or TCP ports)"},
     };
     return table;
 }
