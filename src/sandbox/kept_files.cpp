@@ -223,7 +223,8 @@ Result<void> KeptFiles::forget_script(const std::string& name) const {
     if (name.empty() || name.find('/') != name.npos) return {};
     const UniqueFd tree = TRY(open_tree(kWorkspace));
     if (::unlinkat(tree.get(), name.c_str(), 0) == 0 || errno == ENOENT) return {};
-    return errno_error(concat(path_, ": remove the script of the last start, ", quoted(name)));
+    return errno_error(concat(path_, ": remove the script of the last start, ", quoted(name)))
+        .with_hint(concat("rm -r ", path_, '/', kFiles, kWorkspace, '/', name));
 }
 
 Result<void> KeptFiles::record(const std::string& name, pid_t sandbox_init) const {

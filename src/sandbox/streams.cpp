@@ -37,6 +37,8 @@ Result<JobStreams> make_streams(const StreamWishes& wishes) {
     JobStreams made{.output = TRY(Output::create({wishes.capture, wishes.tee, wishes.merge, wishes.output_limit}))};
     made.streams.out = made.output.take_write_end(0);
     made.streams.err = made.output.take_write_end(1);
+    if (wishes.input >= 0 && (::fcntl(wishes.input, F_GETFL) & O_ACCMODE) == O_WRONLY)
+        return plain_error("--stdin: standard input can only be written to");
     if (wishes.input >= 0) TRY(make_input(made, wishes.input));
     if (wishes.owner) TRY(give_away(made.streams, *wishes.owner));
     if (!made.streams.in) made.streams.in = TRY(open_at(AT_FDCWD, "/dev/null", O_RDONLY));

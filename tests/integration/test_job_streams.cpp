@@ -268,6 +268,17 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("job streams: standard input that cannot be read from is refused, and not waited for") {
+    NEEDS_ROOT();
+    PINFOLD_ONLY();
+    const Bundle bundle;
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const UniqueFd reader(ends[0]), writer(ends[1]);
+    const Ended ended = run_job(bundle, {{"--stdin"}, {"cat"}, {.fds = {{0, writer.get()}}}});
+    check_refused(ended, "--stdin: standard input can only be written to", 125);
+}
+
 TEST_CASE("job streams: a signal that somebody sends is the program's alone") {
     NEEDS_ROOT();
     PINFOLD_ONLY();

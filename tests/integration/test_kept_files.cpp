@@ -347,6 +347,14 @@ TEST_CASE("kept files: a script is written anew, whatever the job has put in its
         check_done(box.run({"wait", bundle.id()}));
         CHECK(box.run({"logs", bundle.id()}).out == "ran\n");
         CHECK(read_text(workspace(bundle) / "other") == "first\n");
+        // A directory is not removed for it; who reads the hint can.
+        fs::remove(workspace(bundle) / "script.sh");
+        fs::create_directory(workspace(bundle) / "script.sh");
+        const Ended refused = box.run({"start", bundle.id()});
+        check_refused(refused, "remove the script of the last start");
+        CHECK_MESSAGE(
+            refused.err.find("hint: rm -r " + kept_in(bundle) + "/files/workspace/script.sh\n") != std::string::npos,
+            refused.err);
     });
 }
 

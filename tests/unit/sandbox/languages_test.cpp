@@ -45,7 +45,7 @@ std::string printed_by(const Language& language, const char* script) {
     const TempDir dir;
     std::ofstream(dir.file(std::string(language.file))) << script << '\n';
     std::vector<std::string> words = {"env", "-C", dir.path()};
-    const std::vector<std::string> command = script_command(language, {"a word"});
+    const std::vector<std::string> command = script_command(language, std::string(language.file), {"a word"});
     words.insert(words.end(), command.begin(), command.end());
     Result<Pipe> pipe = make_pipe("");
     REQUIRE(pipe);
