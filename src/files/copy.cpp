@@ -174,7 +174,8 @@ Result<CopySummary> copy_out(const InsideOf& container, const std::string& insid
                              const std::string& name, const CopyLimits& limits, CopySession* session) {
     const OwnFds own = TRY(OwnFds::open());
     const bool into = name.ends_with('/');
-    const Place place{TRY(own.reopen(host_directory, O_PATH | O_DIRECTORY)), last_name(name), into, into};
+    const Place place{TRY(own.reopen(host_directory, O_PATH | O_DIRECTORY)), name.substr(0, name.size() - into), into,
+                      into};
     Helper helper = TRY(start_inside(container, sender_of(inside, Wanted::anything, limits)));
     if (session != nullptr) helper.stream.give_up_at(session->deadline, session->interrupt);
     return receive_tree(place, into ? last_name(inside) : "", limits, own, helper.stream, session);
